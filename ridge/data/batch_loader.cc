@@ -118,6 +118,12 @@ Result<BatchLoader::Form> BatchLoader::MakeForm(const SourcePtr& source, BatchFo
       options.lengths == nullptr ? source : OfLength(source, *options.lengths, number);
   RIDGE_ASSIGN_OR_RETURN(form.samples, MakeSamples(cut, WithoutInput(given.spec, form.weight_input),
                                                    options.cache_mapped));
+  form.rows = {0, given.batch};
+  if (options.share) {
+    const int64_t samples = given.batch / options.share->slices;
+    const SliceRange owned = options.share->owned();
+    form.rows = {samples * owned.first, samples * owned.end};
+  }
   form.given = std::move(given);
   return form;
 }
@@ -153,6 +159,7 @@ BatchLoader::BatchLoader(std::vector<Form> forms, const LoaderOptions& options)
       scratch_({DType::kU8, {std::max(1, UsefulWorkers(samples(), options)), scratch_bytes_}}),
       order_(std::make_unique<RepeatStage>(MakeOrder(), options.epochs)),
       elements_(forms_.front().given.slots.size()),
+      batches_(elements_.size()),
       loaded_(elements_.size()) {
   SlotFiller filler;
   filler.begin = [this](int slot) { return Begin(slot); };
@@ -221,16 +228,41 @@ Result<int> BatchLoader::Begin(int slot) {
   {
     const StageTimer timer(times_stages() ? &sums : nullptr, InputStage::kCollate);
     if (!order_->Next(elements_[static_cast<size_t>(slot)])) return 0;
+    KeepRows(slot);
     loaded_[static_cast<size_t>(slot)] = Describe(slot);
   }
   if (times_stages()) totals_.Add(sums);
   const Form& form = FormOf(slot);
-  return static_cast<int>(form.given.batch / RowsOfTask(form));
+  return static_cast<int>(form.rows.count() / RowsOfTask(form));
+}
+
+void BatchLoader::KeepRows(int slot) {
+  const Rows& rows = FormOf(slot).rows;
+  std::vector<int64_t>& samples = elements_[static_cast<size_t>(slot)].samples;
+  const auto valid = static_cast<int64_t>(samples.size());
+  const std::vector<InputSpec>& inputs = FormOf(slot).given.spec.inputs;
+  if (std::any_of(inputs.begin(), inputs.end(), [](const InputSpec& of) { return of.whole; }))
+    batches_[static_cast<size_t>(slot)] = samples;
+  samples.resize(static_cast<size_t>(std::min(rows.end, valid)));
+  samples.erase(samples.begin(), samples.begin() + std::min(rows.begin, valid));
+}
+
+const std::vector<int64_t>& BatchLoader::SamplesOf(size_t input, int slot) const {
+  const auto s = static_cast<size_t>(slot);
+  return IsWhole(input, slot) ? batches_[s] : elements_[s].samples;
+}
+
+// Tasks share the rows of a whole input, too.
+BatchLoader::Rows BatchLoader::RowsOf(size_t input, int slot, Rows task) const {
+  if (!IsWhole(input, slot)) return task;
+  const Form& form = FormOf(slot);
+  const int64_t count = form.rows.count();
+  return {task.begin * form.given.batch / count, task.end * form.given.batch / count};
 }
 
 // A sample where reading is slow, else a batch.
 int64_t BatchLoader::RowsOfTask(const Form& form) const {
-  return samples().reads_slowly() ? 1 : form.given.batch;
+  return samples().reads_slowly() ? 1 : form.rows.count();
 }
 
 Status BatchLoader::RunTask(int slot, int task, int worker) {
@@ -252,9 +284,8 @@ Status BatchLoader::FillTimed(int slot, Rows rows, std::span<char> scratch) {
   return status;
 }
 
-SampleAt BatchLoader::At(int slot, int64_t row, StageSeconds* stages) const {
-  const Element& element = elements_[static_cast<size_t>(slot)];
-  return {element.samples[static_cast<size_t>(row)], element.epoch, /*crop=*/nullptr, stages};
+SampleAt BatchLoader::At(int slot, int64_t sample, StageSeconds* stages) const {
+  return {sample, elements_[static_cast<size_t>(slot)].epoch, /*crop=*/nullptr, stages};
 }
 
 Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages) {
@@ -266,8 +297,10 @@ Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch, StageSeco
       FillWeights(input, slot, rows);
       continue;
     }
-    if (!skips) RIDGE_RETURN_IF_ERROR(FillInput(input, slot, rows, scratch, stages));
-    FillPadding(input, slot, rows);
+    const Rows own = RowsOf(input, slot, rows);
+    if (!skips || IsWhole(input, slot))
+      RIDGE_RETURN_IF_ERROR(FillInput(input, slot, own, scratch, stages));
+    FillPadding(input, slot, own);
   }
   return Status();
 }
@@ -283,18 +316,24 @@ Status BatchLoader::ReadInto(size_t input, int slot, int64_t row, SampleAt at,
 
 Status BatchLoader::FillInput(size_t input, int slot, Rows rows, std::span<char> scratch,
                               StageSeconds* stages) {
-  const auto valid = static_cast<int64_t>(elements_[static_cast<size_t>(slot)].samples.size());
-  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row)
-    RIDGE_RETURN_IF_ERROR(ReadInto(input, slot, row, At(slot, row, stages), scratch));
+  const std::vector<int64_t>& samples = SamplesOf(input, slot);
+  const int64_t end = std::min(rows.end, static_cast<int64_t>(samples.size()));
+  for (int64_t row = rows.begin; row < end; ++row) {
+    const SampleAt at = At(slot, samples[static_cast<size_t>(row)], stages);
+    RIDGE_RETURN_IF_ERROR(ReadInto(input, slot, row, at, scratch));
+  }
   return Status();
 }
 
 // Row by row: all inputs of a row are of one sample.
 Status BatchLoader::FillSkipping(int slot, Rows rows, std::span<char> scratch,
                                  StageSeconds* stages) {
-  const auto valid = static_cast<int64_t>(elements_[static_cast<size_t>(slot)].samples.size());
-  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row)
-    RIDGE_RETURN_IF_ERROR(FillReadable(slot, row, At(slot, row, stages), scratch));
+  const std::vector<int64_t>& samples = elements_[static_cast<size_t>(slot)].samples;
+  const int64_t end = std::min(rows.end, static_cast<int64_t>(samples.size()));
+  for (int64_t row = rows.begin; row < end; ++row) {
+    const SampleAt at = At(slot, samples[static_cast<size_t>(row)], stages);
+    RIDGE_RETURN_IF_ERROR(FillReadable(slot, row, at, scratch));
+  }
   return Status();
 }
 
@@ -311,7 +350,7 @@ Status BatchLoader::FillReadable(int slot, int64_t row, SampleAt at, std::span<c
   for (int64_t tried = 0; tried < samples().size(); ++tried) {
     Status status;
     for (size_t input = 0; input < form.given.spec.inputs.size() && status.ok(); ++input) {
-      if (static_cast<int>(input) != form.weight_input)
+      if (static_cast<int>(input) != form.weight_input && !IsWhole(input, slot))
         status = ReadInto(input, slot, row, at, scratch);
     }
     if (status.ok() || !IsBadRecord(status)) return status;
@@ -322,8 +361,7 @@ Status BatchLoader::FillReadable(int slot, int64_t row, SampleAt at, std::span<c
 }
 
 void BatchLoader::FillPadding(size_t input, int slot, Rows rows) {
-  const auto s = static_cast<size_t>(slot);
-  const auto valid = static_cast<int64_t>(elements_[s].samples.size());
+  const auto valid = static_cast<int64_t>(SamplesOf(input, slot).size());
   const int64_t sample_bytes = FormOf(slot).given.spec.inputs[input].type.bytes();
   const int64_t first = std::max(rows.begin, valid);
   if (first >= rows.end) return;

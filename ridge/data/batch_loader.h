@@ -13,9 +13,11 @@
 // Threads: one consumer calls everything but Stop, which any thread may call.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "ridge/core/slice_tree.h"
 #include "ridge/core/tensor.h"
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/length_classes.h"
@@ -42,6 +44,9 @@ struct LoaderOptions {
   // Each batch is of one length class, in its form; null: all batches have one form.  Of batches
   // by length those are left out that the samples of a class do not fill.
   LengthClassesPtr lengths;
+  // Fills the rows of these slices of each batch only: others have the rest.  The batches are the
+  // same, and so are their samples.  REQUIRES: share.slices divides each batch.
+  std::optional<SliceShare> share = std::nullopt;
 };
 
 // Where one batch goes: for each input of the spec `batch` samples, side by side.
@@ -63,7 +68,7 @@ struct LoadedBatch {
   int form = 0;
   int64_t epoch = 0;
   int64_t batch_index = 0;    // within the epoch
-  int64_t valid_samples = 0;  // < batch only in a padded batch
+  int64_t valid_samples = 0;  // of the rows that are filled: fewer than these in a padded batch
   bool last_of_epoch = false;
   int64_t dropped_samples = 0;  // what the epoch left out, in its last batch
   double wait_seconds = 0;      // how long Next had to wait
@@ -132,10 +137,16 @@ class BatchLoader {
 
  private:
   // A form, with the source whose fields are its inputs, less the weight.
+  struct Rows {
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t count() const { return end - begin; }
+  };
   struct Form {
     BatchForm given;
     SourcePtr samples;
     int weight_input = -1;  // -1: none, or it comes from a field
+    Rows rows = {};         // of a batch, that are filled
   };
   static Result<Form> MakeForm(const SourcePtr& source, BatchForm given, size_t number,
                                const LoaderOptions& options);
@@ -143,10 +154,10 @@ class BatchLoader {
   int64_t LargestScratch() const;
   std::unique_ptr<Stage> MakeOrder();
   Status CheckPosition(const Position& position) const;
-  struct Rows {
-    int64_t begin = 0;
-    int64_t end = 0;
-  };
+  void KeepRows(int slot);
+  bool IsWhole(size_t input, int slot) const { return FormOf(slot).given.spec.inputs[input].whole; }
+  const std::vector<int64_t>& SamplesOf(size_t input, int slot) const;
+  Rows RowsOf(size_t input, int slot, Rows task) const;
   const Source& samples() const { return *forms_.front().samples; }
   const Form& FormOf(int slot) const {
     return forms_[static_cast<size_t>(elements_[static_cast<size_t>(slot)].form)];
@@ -164,7 +175,7 @@ class BatchLoader {
                    StageSeconds* stages);
   Status ReadInto(size_t input, int slot, int64_t row, SampleAt at, std::span<char> scratch);
   Status FillSkipping(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages);
-  SampleAt At(int slot, int64_t row, StageSeconds* stages) const;
+  SampleAt At(int slot, int64_t sample, StageSeconds* stages) const;
   int64_t SampleAfter(int slot, int64_t sample) const;
   Status FillReadable(int slot, int64_t row, SampleAt at, std::span<char> scratch);
   void FillPadding(size_t input, int slot, Rows rows);
@@ -175,11 +186,12 @@ class BatchLoader {
   const LoaderOptions options_;
   int64_t dropped_per_epoch_ = 0;
   int64_t created_bytes_ = 0;
-  const int64_t scratch_bytes_;      // of one worker
-  Tensor scratch_;                   // [workers, scratch_bytes_]
-  std::unique_ptr<Stage> order_;     // of the worker that begins a slot
-  std::vector<Element> elements_;    // one a slot, as the next
-  std::vector<LoadedBatch> loaded_;  // passed on with the slot
+  const int64_t scratch_bytes_;    // of one worker
+  Tensor scratch_;                 // [workers, scratch_bytes_]
+  std::unique_ptr<Stage> order_;   // of the worker that begins a slot
+  std::vector<Element> elements_;  // one a slot, as the next two; of the rows that are filled
+  std::vector<std::vector<int64_t>> batches_;  // samples of whole batches, where inputs are whole
+  std::vector<LoadedBatch> loaded_;            // passed on with the slot
   Position position_;
   StageTotals totals_;
   std::unique_ptr<Prefetch> prefetch_;  // last: it ends first

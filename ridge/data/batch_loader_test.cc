@@ -367,5 +367,65 @@ TEST(BatchLoader, PlansItsBytes) {
   EXPECT_EQ(cached.own_bytes - plain.own_bytes, 50 * (4 * 4 + 8));
 }
 
+// The rows of all shares of each batch, one behind the other: what a loader of all rows fills.
+void ExpectSharesOfTheBatches(const SourcePtr& source, const LoaderOptions& options, int ranks,
+                              int64_t slices) {
+  Rig whole(source, WeightedSpec(), options);
+  std::vector<std::unique_ptr<Rig>> shares;
+  for (int rank = 0; rank < ranks; ++rank) {
+    LoaderOptions own = options;
+    own.share = SliceShare{slices, rank, ranks};
+    shares.push_back(std::make_unique<Rig>(source, WeightedSpec(), own));
+  }
+  const int64_t slice = options.batch / slices;
+  for (std::vector<double> batch = whole.Take(); !batch.empty(); batch = whole.Take()) {
+    int64_t valid = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const SliceRange owned = SliceShare{slices, rank, ranks}.owned();
+      const std::vector<double> part = shares[static_cast<size_t>(rank)]->Take();
+      ASSERT_EQ(part.size(), batch.size());
+      valid += static_cast<int64_t>(part[2]);
+      size_t input_at = 3;
+      for (const int64_t width : {4, 1, 1}) {
+        for (int64_t i = 0; i < owned.count() * slice * width; ++i) {
+          EXPECT_EQ(part[input_at + static_cast<size_t>(i)],
+                    batch[input_at + static_cast<size_t>(owned.first * slice * width + i)]);
+        }
+        input_at += static_cast<size_t>(options.batch * width);
+      }
+    }
+    EXPECT_EQ(valid, static_cast<int64_t>(batch[2]));
+  }
+}
+
+TEST(BatchLoader, SharesHaveTheRowsOfTheBatches) {
+  LoaderOptions options = Options(8, 2);
+  ExpectSharesOfTheBatches(CountingSource(21), options, /*ranks=*/3, /*slices=*/4);
+  options.drop_last = false;  // the last batch has 5 samples
+  ExpectSharesOfTheBatches(CountingSource(21), options, /*ranks=*/3, /*slices=*/8);
+  options.workers = 3;
+  ExpectSharesOfTheBatches(std::make_shared<SlowSource>(CountingSource(21)), options, 2, 4);
+}
+
+TEST(BatchLoader, AWholeInputHasAllRowsOfAShare) {
+  for (const bool slow : {false, true}) {
+    SourcePtr source = CountingSource(21);
+    if (slow) source = std::make_shared<SlowSource>(source);
+    LoaderOptions options = Options(8, 1);
+    options.workers = 2;
+    Rig whole(source, Spec(), options);
+    options.share = SliceShare{4, 1, 3};  // rows 2 and 3
+    BatchSpec spec = Spec();
+    spec.inputs.push_back({"ridge.whole.label", {DType::kI64, {}}, "label", true});
+    Rig share(source, spec, options);
+    for (std::vector<double> batch = whole.Take(); !batch.empty(); batch = whole.Take()) {
+      const std::vector<double> part = share.Take();
+      const size_t label = 3 + 8 * 4, all = label + 8;
+      for (size_t row = 0; row < 8; ++row) EXPECT_EQ(part[all + row], batch[label + row]);
+      for (size_t row = 0; row < 2; ++row) EXPECT_EQ(part[label + row], batch[label + 2 + row]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ridge

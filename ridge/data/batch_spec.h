@@ -12,6 +12,7 @@ struct InputSpec {
   std::string name;        // the model's: "image"
   TensorType type;         // of one sample: f32[1,28,28]
   std::string field = "";  // the source's, when the user says it; else it is found
+  bool whole = false;      // of a loader that fills a share of each batch: all rows of the batch
 };
 
 struct BatchSpec {

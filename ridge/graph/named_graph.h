@@ -1,8 +1,10 @@
 // NamedGraph: one of the graphs of a job, and how a step runs it over a batch.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ridge/core/slice_tree.h"
 #include "ridge/graph/graph.h"
 
 namespace ridge {
@@ -18,6 +20,13 @@ struct NamedGraph {
   std::vector<std::string> sliced_inputs = {};
   std::vector<std::string> accumulators = {};
   std::vector<std::string> stacked_outputs = {};  // hold the parts of all slices, in their order
+
+  // The sums are added in the order of core/slice_tree.h, and `slices` are this rank's share of the
+  // batch.  Then the update of an accumulator is a slice's addend, and what reads the accumulator
+  // reads the sum over the batch.
+  std::optional<SliceShare> share = std::nullopt;
+
+  bool in_slices() const { return slices > 1 || share.has_value(); }
 
   bool may_recompute = false;  // its backward pass may recompute values instead of keeping them
 };

@@ -8,8 +8,8 @@ namespace ridge {
 Value Accumulators::Add(const std::string& name, Value x) {
   if (slices_ == 1 || !b_.ok()) return x;
   const Value sum = b_.State(name, x.type(), Init::Zeros(), ValueRole::kGradient);
-  const Value total = sum + x;
-  b_.Update(sum, total);
+  const Value total = share_ ? sum : sum + x;
+  b_.Update(sum, share_ ? x : total);
   names_.push_back(name);
   return total;
 }
@@ -28,8 +28,9 @@ void Accumulators::AddOutputs() {
 
 NamedGraph Accumulators::Finish(const std::string& name, Graph graph) const {
   NamedGraph named{name, std::move(graph)};
-  named.slices = slices_;
   if (slices_ == 1) return named;
+  named.slices = share_ ? share_->owned().count() : slices_;
+  named.share = share_;
   named.accumulators = names_;
   named.stacked_outputs = stacked_;
   for (ValueId id : named.graph.ValuesOfKind(ValueKind::kInput)) {

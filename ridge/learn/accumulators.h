@@ -1,8 +1,9 @@
 // Accumulators: sums over the slices of a step.
 //
 // Each sum is a state with an update that adds to it; NamedGraph::accumulators tells the planner to
-// start it at 0 in each step.
+// start it at 0 in each step.  Of a share (NamedGraph::share) the update is the slice's addend.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@ namespace ridge {
 
 class Accumulators {
  public:
-  // Does nothing for one slice.  `b` must outlive it.
-  Accumulators(GraphBuilder& b, int64_t slices) : b_(b), slices_(slices) {}
+  // Over the slices of a batch, of which a share may be computed here.  Does nothing for one slice.
+  // `b` must outlive it.
+  Accumulators(GraphBuilder& b, int64_t slices, const std::optional<SliceShare>& share = {})
+      : b_(b), slices_(slices), share_(share) {}
 
   // The sum of x, kept in the state `name`.
   Value Add(const std::string& name, Value x);
@@ -26,6 +29,7 @@ class Accumulators {
  private:
   GraphBuilder& b_;
   const int64_t slices_;
+  const std::optional<SliceShare> share_;
   std::vector<std::string> names_, stacked_;
 };
 

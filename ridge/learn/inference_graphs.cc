@@ -30,7 +30,8 @@ ValueSet ComputedFrom(const Graph& graph, const std::vector<std::string>& inputs
 }
 
 // Outputs are sums over the samples, or have a row for each.
-Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
+Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices,
+                             const std::optional<SliceShare>& share) {
   std::vector<ValueId> samples;
   for (ValueId id : eval.ValuesOfKind(ValueKind::kInput)) {
     if (eval.value(id).name != kRngInput) samples.push_back(id);
@@ -38,7 +39,7 @@ Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
   RIDGE_ASSIGN_OR_RETURN(const BatchAxes axes, FindBatchAxes(eval, OutputValues(eval), samples));
   RIDGE_ASSIGN_OR_RETURN(Graph graph, SliceGraph(eval, axes, slices));
   GraphBuilder b(std::move(graph));
-  Accumulators total(b, slices);
+  Accumulators total(b, slices, share);
   total.AddOutputs();
   RIDGE_ASSIGN_OR_RETURN(Graph built, b.Build());
   return total.Finish("eval", std::move(built));
@@ -99,15 +100,16 @@ Result<Graph> EvalGraph(const Graph& forward, bool by_sample) {
 
 }  // namespace
 
-Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
+Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices,
+                                  const std::optional<SliceShare>& share) {
   RIDGE_ASSIGN_OR_RETURN(Graph graph, EvalGraph(forward, /*by_sample=*/true));
   if (slices > 1) {
-    Result<NamedGraph> sliced = SliceEval(graph, slices);
+    Result<NamedGraph> sliced = SliceEval(graph, slices, share);
     if (sliced.ok()) return sliced;
     // What is said of single samples may couple them where the sums do not.
     RIDGE_ASSIGN_OR_RETURN(const Graph sums, EvalGraph(forward, /*by_sample=*/false));
-    sliced = SliceEval(sums, slices);
-    if (sliced.ok()) return sliced;
+    sliced = SliceEval(sums, slices, share);
+    if (sliced.ok() || share) return sliced;
   }
   return NamedGraph{"eval", std::move(graph)};
 }

@@ -55,6 +55,7 @@ struct TrainingGraphOptions {
   // or their sum.
   int64_t slices = 1;
   bool mean_of_slices = true;
+  std::optional<SliceShare> share = std::nullopt;  // that is computed here; the sums are a tree's
 
   // Each sample has two classes: the label with the input `ridge.label_weight` f32[batch], and
   // `ridge.other_label`, typed as the label, with the rest.  The loss is the mean of the two cross
@@ -113,8 +114,10 @@ std::vector<ValueId> TrainableParameters(const Graph& graph);
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options);
 
-// In `slices` slices; in one when the graph couples samples.
-Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices = 1);
+// In `slices` slices; in one when the graph couples samples.  Of a `share`, which must not couple
+// them, the sums are those of the whole batch: fails with kUnsupported.
+Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices = 1,
+                                  const std::optional<SliceShare>& share = std::nullopt);
 
 // Only the outputs that depend on none of the inputs in `missing` (such as a label).
 Result<NamedGraph> BuildInferenceGraph(const Graph& forward,

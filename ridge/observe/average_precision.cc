@@ -167,4 +167,26 @@ std::optional<double> AveragePrecision::Map50To95() const {
   return MeanOf(&AveragePrecision::Ap50To95);
 }
 
+void AveragePrecision::Pack(PackedNumbers& to) const {
+  for (const OfClass& of : of_class_) {
+    PackAll<int64_t>({of.support, static_cast<int64_t>(of.found.size())}, to);
+    for (const Found& found : of.found)
+      PackAll<double>(
+          {found.score, static_cast<double>(found.hits), static_cast<double>(found.ignored)}, to);
+  }
+}
+
+void AveragePrecision::Merge(NumberReader& from) {
+  for (OfClass& of : of_class_) {
+    of.support += from.TakeCount();
+    for (int64_t left = from.TakeCount(); left > 0; --left) {
+      Found found;
+      found.score = from.Take();
+      found.hits = static_cast<uint16_t>(from.TakeCount());
+      found.ignored = static_cast<uint16_t>(from.TakeCount());
+      of.found.push_back(found);
+    }
+  }
+}
+
 }  // namespace ridge

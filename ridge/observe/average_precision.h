@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ridge/observe/detected_boxes.h"
+#include "ridge/observe/packed_numbers.h"
 
 namespace ridge {
 
@@ -37,6 +38,10 @@ class AveragePrecision {
   // A picture.  Ties of scores are taken in the order of `found` and of the calls.  Labels that are
   // no class are left out.
   void Add(std::span<const DetectedBox> found, std::span<const TrueBox> truth);
+
+  // Of samples that another rank counted: adds what its Pack() gave.
+  void Pack(PackedNumbers& to) const;
+  void Merge(NumberReader& from);
 
   int64_t classes() const { return static_cast<int64_t>(of_class_.size()); }
   int64_t Support(int64_t c) const { return At(c).support; }  // true boxes

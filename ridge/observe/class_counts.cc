@@ -70,6 +70,27 @@ void ClassCounts::Keep(const WrongSample& sample) {
   if (wrong_.size() > kMostWrong) wrong_.pop_back();
 }
 
+void ClassCounts::Pack(PackedNumbers& to) const {
+  PackAll<int64_t>({samples_, hits_, top_five_}, to);
+  for (const auto* counts : {&support_, &said_, &class_hits_, &matrix_}) PackAll(*counts, to);
+  to.push_back(static_cast<double>(wrong_.size()));
+  for (const WrongSample& wrong : wrong_) {
+    PackAll<int64_t>({wrong.index, wrong.label, wrong.said}, to);
+    to.push_back(wrong.probability);
+  }
+}
+
+void ClassCounts::Merge(NumberReader& from) {
+  for (int64_t* count : {&samples_, &hits_, &top_five_}) *count += from.TakeCount();
+  for (auto* counts : {&support_, &said_, &class_hits_, &matrix_}) from.AddCounts(*counts);
+  for (int64_t left = from.TakeCount(); left > 0; --left) {
+    WrongSample wrong;
+    for (int64_t* number : {&wrong.index, &wrong.label, &wrong.said}) *number = from.TakeCount();
+    wrong.probability = from.Take();
+    Keep(wrong);
+  }
+}
+
 std::optional<double> ClassCounts::Accuracy() const { return Ratio(hits_, samples_); }
 
 std::optional<double> ClassCounts::TopFive() const {

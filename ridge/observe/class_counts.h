@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "ridge/observe/packed_numbers.h"
+
 namespace ridge {
 
 // A sample whose largest logit is not its label's.
@@ -38,6 +40,10 @@ class ClassCounts {
   // Counts a label, such as a pixel's, by the class that was said.  Allocates nothing.
   // REQUIRES: 0 <= said < classes.
   void AddSaid(int64_t label, int64_t said);
+
+  // Of samples that another rank counted: adds what its Pack() gave.
+  void Pack(PackedNumbers& to) const;
+  void Merge(NumberReader& from);
 
   int64_t classes() const { return classes_; }
   int64_t samples() const { return samples_; }

@@ -38,4 +38,15 @@ void EditCounts::AddText(std::string_view heard, std::string_view said) {
   words_.length += static_cast<int64_t>(words.size());
 }
 
+void EditCounts::Pack(PackedNumbers& to) const {
+  for (const Sum* sum : {&letters_, &words_}) PackAll<int64_t>({sum->edits, sum->length}, to);
+}
+
+void EditCounts::Merge(NumberReader& from) {
+  for (Sum* sum : {&letters_, &words_}) {
+    sum->edits += from.TakeCount();
+    sum->length += from.TakeCount();
+  }
+}
+
 }  // namespace ridge

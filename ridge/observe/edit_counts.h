@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ridge/observe/packed_numbers.h"
+
 namespace ridge {
 
 // Levenshtein distance.
@@ -35,6 +37,10 @@ class EditCounts {
   void AddClasses(const std::vector<int64_t>& heard, const std::vector<int64_t>& said);
   // Valid UTF-8; blanks part words, those at the ends count as nothing.
   void AddText(std::string_view heard, std::string_view said);
+
+  // Of samples that another rank counted: adds what its Pack() gave.
+  void Pack(PackedNumbers& to) const;
+  void Merge(NumberReader& from);
 
   // Nothing before anything was said.
   std::optional<double> LetterErrorRate() const { return letters_.Rate(); }

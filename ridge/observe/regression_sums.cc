@@ -19,6 +19,25 @@ void RegressionSums::Add(std::span<const double> prediction, std::span<const dou
   }
 }
 
+void RegressionSums::Pack(PackedNumbers& to) const {
+  PackAll<double>({static_cast<double>(samples_), squares_, absolutes_, spread_}, to);
+  PackAll(mean_, to);
+}
+
+// Chan, Golub and LeVeque, 1979.
+void RegressionSums::Merge(NumberReader& from) {
+  const auto before = static_cast<double>(samples_);
+  const double added = from.Take();
+  samples_ += static_cast<int64_t>(added);
+  for (double* sum : {&squares_, &absolutes_, &spread_}) *sum += from.Take();
+  for (double& mean : mean_) {
+    const double apart = from.Take() - mean;
+    if (added == 0) continue;
+    spread_ += apart * apart * before * added / (before + added);
+    mean += apart * added / (before + added);
+  }
+}
+
 std::optional<double> RegressionSums::MeanOf(double sum) const {
   if (samples_ == 0 || mean_.empty()) return std::nullopt;
   return sum / (static_cast<double>(samples_) * static_cast<double>(mean_.size()));

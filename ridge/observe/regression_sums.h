@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "ridge/observe/packed_numbers.h"
+
 namespace ridge {
 
 class RegressionSums {
@@ -20,6 +22,10 @@ class RegressionSums {
 
   // The elements of a sample.  Allocates nothing.
   void Add(std::span<const double> prediction, std::span<const double> target);
+
+  // Of samples that another rank counted: adds what its Pack() gave.
+  void Pack(PackedNumbers& to) const;
+  void Merge(NumberReader& from);
 
   int64_t samples() const { return samples_; }
   // Nothing without samples.

@@ -35,6 +35,8 @@ class Lowering {
         copies_(named.graph.values().size()) {
     step_.name = named.name;
     step_.slices = named.slices;
+    if (named.share)
+      step_.tree = TreePlan{*named.share, FoldsOf(named.share->owned(), named.share->slices)};
   }
 
   Result<LoweredGraph> Run() {
@@ -243,9 +245,10 @@ class Lowering {
   void AddOutput(const GraphOutput& output) {
     const bool last = phases_.KnownLast(output.value);
     int value = CopyIn(output.value, kRowMajor, last ? Where::kBehind : Where::kLoop);
-    if (IsVariable(graph_.value(output.value)) && !graph_.updates().empty())
+    const bool sum = phases_.IsSum(output.value);  // read behind the loop, as all sums
+    if (IsVariable(graph_.value(output.value)) && !sum && !graph_.updates().empty())
       value = ScratchCopy(value, output.name + "@out", Where::kLoop);
-    if (step_.slices > 1 && stacked_.contains(output.name)) value = Stacked(value, output.name);
+    if (named_.in_slices() && stacked_.contains(output.name)) value = Stacked(value, output.name);
     step_.outputs[output.name] = value;
   }
 
@@ -316,6 +319,8 @@ class Lowering {
     const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
     if (planned.persistent || planned.shares_with >= 0) return false;
     const int producer = uses_.ProducerOf(value);
+    // What reads a tree's sum reads the one of all slices.
+    if (named_.share && phases_.IsSum(update.variable)) return producer >= 0;
     for (const int old : uses_.bytes().SharersOf(PrimaryCopy(update.variable).value)) {
       for (const auto& [n, input] : uses_.ReadsOf(old)) {
         const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
@@ -337,7 +342,7 @@ class Lowering {
   void FormLoop() {
     const int count = static_cast<int>(step_.nodes.size());
     step_.body = Region::Sequence(0, count);
-    if (step_.slices == 1) return;
+    if (!named_.in_slices()) return;
     std::vector<PlannedNode> nodes;
     std::vector<NodeId> sources;
     int loop_end = 0;

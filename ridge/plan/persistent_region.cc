@@ -7,8 +7,10 @@
 namespace ridge {
 namespace {
 
-std::string PlainName(const std::string& name) {
-  return IsWholeInput(name) ? name.substr(sizeof(kWholePrefix) - 1) : name;
+// All of an input has the bytes of its slices where all of them are here.
+std::string PlainName(const std::string& name, const StepPlan& step) {
+  const bool shared = step.tree && step.tree->share.ranks > 1;
+  return IsWholeInput(name) && !shared ? name.substr(sizeof(kWholePrefix) - 1) : name;
 }
 
 TensorType Repeated(TensorType type, int64_t times) {
@@ -35,7 +37,7 @@ Result<int> PersistentRegion::IndexOf(const ValueInfo& info, const StepPlan& ste
                                       int slots) {
   const bool constant = info.kind == ValueKind::kConstant;
   const TensorType type = sliced ? Repeated(info.type, step.slices) : info.type;
-  const std::string name = constant ? step.name + ":" + info.name : PlainName(info.name);
+  const std::string name = constant ? step.name + ":" + info.name : PlainName(info.name, step);
   if (const auto known = by_name.find(name); known != by_name.end()) {
     const PersistentValue& value = values[static_cast<size_t>(known->second)];
     if (value.type == type && value.kind == info.kind) return known->second;

@@ -4,6 +4,7 @@
 
 #include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/memory/phases.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/plan/workspaces.h"
 
 namespace ridge {
@@ -132,6 +133,18 @@ Json LengthsJson(const std::vector<PlanLength>& lengths) {
   return json;
 }
 
+Json CollectivesJson(const std::vector<Collective>& collectives) {
+  Json json = Json::array();
+  for (const Collective& of : collectives) {
+    json.push_back({{"step", of.step},
+                    {"op", of.op},
+                    {"bytes", of.bytes},
+                    {"sent_bytes", of.sent_bytes},
+                    {"scratch_bytes", of.scratch_bytes}});
+  }
+  return json;
+}
+
 Json WorkspacesJson(const WorkspaceSources& sources) {
   return {{"library", ConvLibrary()},
           {"recorded", sources.recorded.size()},
@@ -148,6 +161,8 @@ Json SummaryJson(const PlanSummary& plan) {
   json["batch"] = plan.batch;
   json["accumulate"] = plan.accumulate;
   json["slices"] = SlicesOf(plan);
+  if (const std::optional<SliceShare> share = ShareOf(*plan.program))
+    json["share"] = {{"slices", share->slices}, {"rank", share->rank}, {"ranks", share->ranks}};
   json["peak_bytes"] = plan.memory.peak_bytes;
   if (plan.memory.range) {
     json["peak_low_bytes"] = plan.memory.range->low_bytes;
@@ -194,6 +209,8 @@ Json SummaryJson(const PlanSummary& plan) {
   json["phases"] = PhasesJson(*plan.program);
   json["candidates"] = CandidatesJson(plan.candidates);
   if (!plan.lengths.empty()) json["lengths"] = LengthsJson(plan.lengths);
+  if (const auto collectives = CollectivesOf(*plan.program); !collectives.empty())
+    json["collectives"] = CollectivesJson(collectives);
   json["steps"] = StepsJson(*plan.program);
   json["nodes"] = NodesJson(plan);
   return json;

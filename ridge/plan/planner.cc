@@ -11,6 +11,7 @@
 #include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
 #include "ridge/plan/slices.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/plan/weight_layout.h"
 
 namespace ridge {
@@ -32,7 +33,7 @@ int64_t StagingBytes(KernelQuery& kernels, const std::vector<PersistentValue>& p
 
 // Slot 1 of an input follows its slot 0 as a separate value (see PersistentRegion).
 void PlaceAll(KernelQuery& kernels, Program& program) {
-  program.persistent_bytes = PlacePersistent(program.memory, program.persistent);
+  PlacePersistent(program);
   int64_t scratch = StagingBytes(kernels, program.persistent), bound = scratch;
   for (StepPlan& step : program.steps) {
     PlaceValues(program, step);
@@ -112,6 +113,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
     if (options.in_place) ShareInPlace(program.memory, step);
     PeelFirstSlice(step);
   }
+  FormTreeSums(program);
   PlaceAll(kernels, program);
   RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
   EstimateTimes(measured, program);

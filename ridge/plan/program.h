@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/core/slice_tree.h"
 #include "ridge/graph/graph.h"
 #include "ridge/lower/kernel_query.h"
 #include "ridge/plan/region.h"
@@ -94,10 +95,20 @@ struct PlannedNode {
   std::vector<KernelRefusal> refusals;
 };
 
+// How a step adds up its slices in a tree (core/slice_tree.h).  The sums lie side by side, a block;
+// further blocks hold sums that are added to it later.
+struct TreePlan {
+  SliceShare share;
+  std::vector<SliceFold> folds;  // by slice
+  int64_t block_bytes = 0;
+  int further = -1;  // persistent index of the blocks at positions 1, 2, ...; -1: there are none
+};
+
 struct StepPlan {
   std::string name;                // "train", "micro", "update", "eval"
   int64_t slices = 1;              // of the batch
   std::vector<int> sums;           // states that are sums over the slices: persistent indices
+  std::optional<TreePlan> tree;    // none: slice after slice is added to a sum
   std::vector<PlannedNode> nodes;  // in an order in which they may run one by one
   Region body;                     // how they run
   std::vector<PlannedValue> values;

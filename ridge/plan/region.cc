@@ -30,7 +30,7 @@ class PlaceWalk {
       At(n).in_loop = true;
     }
     for (const int n : loop.peeled.skipped) {
-      At(n).trips -= 1;
+      At(n).trips -= loop.peeled.every ? loop.trips : 1;
       At(n).skips_first = true;
     }
   }
@@ -73,12 +73,18 @@ int64_t RunsOf(const StepPlan& step, size_t node) {
   const int n = static_cast<int>(node);
   if (loop == nullptr || !loop->Holds(n)) return 1;
   const std::vector<int>& skipped = loop->peeled.skipped;
-  return loop->trips - (std::binary_search(skipped.begin(), skipped.end(), n) ? 1 : 0);
+  if (!std::binary_search(skipped.begin(), skipped.end(), n)) return loop->trips;
+  return loop->peeled.every ? 0 : loop->trips - 1;
 }
 
 const Region* MicroBatchLoop(const StepPlan& step) { return FindLoop(step.body); }
 
 Region* MicroBatchLoop(StepPlan& step) { return const_cast<Region*>(FindLoop(step.body)); }
+
+bool IsPeeled(const StepPlan& step, int64_t iteration) {
+  const Region* loop = MicroBatchLoop(step);
+  return loop != nullptr && (iteration == 0 || loop->peeled.every);
+}
 
 int FirstWrittenIn(const StepPlan& step, int value) {
   const Region* loop = MicroBatchLoop(step);

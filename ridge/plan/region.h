@@ -18,6 +18,7 @@ struct StepPlan;
 
 // The first iteration of a loop, which starts sums instead of adding to them: they need no zeros.
 struct PeeledIteration {
+  bool every = false;             // each iteration starts sums, which are added in a tree
   std::vector<int> skipped;       // the additions, which it leaves out; ascending
   std::map<int, int> written_in;  // by value: the sum that it is written into instead (persistent)
 };
@@ -59,6 +60,8 @@ Region* MicroBatchLoop(StepPlan& step);
 
 // The sum that the first micro-batch writes the value into (PeeledIteration); -1: none.
 int FirstWrittenIn(const StepPlan& step, int value);
+// Whether this micro-batch is peeled.
+bool IsPeeled(const StepPlan& step, int64_t iteration);
 
 // Calls visit(region) for the tree below and with `region`, parents first.
 template <typename Visit>

@@ -11,10 +11,12 @@ const PlannedValue& ValueAt(const StepPlan& step, int value) {
   return step.values[static_cast<size_t>(value)];
 }
 
-// The input of the node that is added to the state `sum`; -1 when the node does something else.
+// The input of the node that is added to the state `sum`, or of a tree copied into it; -1 when the
+// node does something else.
 int AddendOf(const StepPlan& step, const PlannedNode& node, int sum) {
-  if (node.def == nullptr || node.def->name != "add") return -1;
   if (ValueAt(step, node.outputs[0]).persistent_index != sum) return -1;
+  if (node.def == nullptr && step.tree && node.choice.kernel == "copy") return node.inputs[0];
+  if (node.def == nullptr || node.def->name != "add") return -1;
   for (size_t i = 0; i < 2; ++i) {
     const int state = node.inputs[i], addend = node.inputs[1 - i];
     const PlannedValue &old = ValueAt(step, state), &x = ValueAt(step, addend);
@@ -58,13 +60,14 @@ SlicePhases FindSlicePhases(const NamedGraph& named) {
   SlicePhases phases;
   phases.sum_.assign(graph.values().size(), false);
   phases.total_ = phases.last_ = phases.sum_;
-  if (named.slices == 1) return phases;
+  if (!named.in_slices()) return phases;
   for (const std::string& name : named.accumulators) {
     if (const ValueId id = graph.FindValue(name); id != kNoValue)
       phases.sum_[static_cast<size_t>(id)] = true;
   }
   for (const GraphUpdate& update : graph.updates()) {
-    if (phases.IsSum(update.variable)) phases.total_[static_cast<size_t>(update.value)] = true;
+    if (!named.share && phases.IsSum(update.variable))
+      phases.total_[static_cast<size_t>(update.value)] = true;
   }
   for (const Node& node : graph.nodes()) {
     const auto any = [](const std::vector<ValueId>& ids, const auto& test) {
@@ -79,12 +82,17 @@ SlicePhases FindSlicePhases(const NamedGraph& named) {
     RIDGE_CHECK(!adds || !follows, "a sum over slices adds what follows from one");
     for (ValueId id : node.outputs) phases.last_[static_cast<size_t>(id)] = follows;
   }
+  for (const GraphUpdate& update : graph.updates()) {
+    RIDGE_CHECK(!phases.IsSum(update.variable) || !phases.last_[static_cast<size_t>(update.value)],
+                "a sum over slices adds what follows from one");
+  }
   return phases;
 }
 
 void PeelFirstSlice(StepPlan& step) {
   Region* loop = MicroBatchLoop(step);
   if (loop == nullptr) return;
+  loop->peeled.every = step.tree.has_value();
   FirstSlice first(step, *loop);
   for (int sum : step.sums) first.Write(sum);
   std::sort(loop->peeled.skipped.begin(), loop->peeled.skipped.end());

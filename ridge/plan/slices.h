@@ -31,7 +31,7 @@ SlicePhases FindSlicePhases(const NamedGraph& named);
 
 // Peels the first iteration of the loop: it leaves out `sum = add(sum, x)`, and the producer of x
 // writes into the sum, which so needs no zeros.  Not where another result overwrites x later in the
-// slice.
+// slice.  In a step that adds in a tree every iteration is peeled so.
 // REQUIRES: ShareInPlace() has run, if it runs at all.
 void PeelFirstSlice(StepPlan& step);
 

@@ -9,6 +9,7 @@
 #include "ridge/core/units.h"
 #include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/memory/phases.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/plan/workspaces.h"
 #include "ridge/report/bar_chart.h"
 #include "ridge/report/plan_tables.h"
@@ -223,6 +224,20 @@ std::string RatesLine(const PlanSummary& plan) {
                      fmt::join(plan.rates->missing, ", "));
 }
 
+// "  ranks: rank 0 of 2 computes 4 of 8 slices
+//   train: all_reduce of 1.71 MiB, this rank sends 1.71 MiB"
+std::string RanksLines(const PlanSummary& plan) {
+  const std::optional<SliceShare> share = ShareOf(*plan.program);
+  if (!share || share->ranks == 1) return "";
+  std::string text = fmt::format("  ranks: rank {} of {} computes {} of {} slices\n", share->rank,
+                                 share->ranks, share->owned().count(), share->slices);
+  for (const Collective& of : CollectivesOf(*plan.program)) {
+    text += fmt::format("  {}: {} of {}, this rank sends {}\n", of.step, of.op,
+                        FormatBytes(of.bytes), FormatBytes(of.sent_bytes));
+  }
+  return text;
+}
+
 // The steps of a run with batches of several lengths; "" for others.
 std::string LengthTable(const PlanSummary& plan, const Terminal& terminal) {
   if (plan.lengths.empty()) return "";
@@ -246,8 +261,8 @@ std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
   return Heading("Time", head, terminal) + LengthTable(plan, terminal) +
-         LongestNodes(plan, terminal) + ModelLine(plan) + ExpectedLine(plan) + EvidenceLine(plan) +
-         RatesLine(plan);
+         LongestNodes(plan, terminal) + RanksLines(plan) + ModelLine(plan) + ExpectedLine(plan) +
+         EvidenceLine(plan) + RatesLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {

@@ -9,6 +9,7 @@
 #include "ridge/core/units.h"
 #include "ridge/lower/roofline.h"
 #include "ridge/plan/memory/phases.h"
+#include "ridge/plan/tree_sums.h"
 
 namespace ridge {
 namespace {
@@ -49,6 +50,7 @@ std::string NamedBytes(const std::vector<std::pair<std::string, int64_t>>& list)
 }
 
 std::string ClassOf(const PlannedNode& node) {
+  if (IsTreeNode(node)) return node.op;
   return node.def == nullptr ? "reorder" : CostClassName(node.def->cost_class);
 }
 

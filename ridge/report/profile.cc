@@ -7,6 +7,7 @@
 
 #include "ridge/lower/roofline.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/report/profile_causes.h"
 
 namespace ridge {
@@ -43,6 +44,11 @@ ProfiledNode Analyze(const StepMeasurement& measured, size_t n) {
   result.seconds = measured.node_s[n];
   const auto bytes = static_cast<int64_t>(BytesOf(node));
   result.level = LevelOf(measured.limits, bytes);
+  if (IsTreeNode(node)) {
+    result.part = ProfilePart::kMemory;
+    result.row = node.op;
+    return result;
+  }
   if (node.def == nullptr) {
     result.part = ProfilePart::kReorder;
     result.row = ReorderRow(*measured.step, node);

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "ridge/core/process.h"
+#include "ridge/runtime/tree_nodes.h"
 
 namespace ridge {
 namespace {
@@ -44,9 +45,16 @@ int64_t ElementsIn(LayoutId layout, const TensorType& type, int64_t size_bytes) 
   return layout == kRowMajor ? type.elements() : size_bytes / BytesPerElement(type.dtype);
 }
 
+bool IsSum(const StepPlan& step, int value) {
+  const PlannedValue& planned = step.values[static_cast<size_t>(value)];
+  return planned.persistent &&
+         std::find(step.sums.begin(), step.sums.end(), planned.persistent_index) != step.sums.end();
+}
+
 // Nodes behind the loop run with its last slice.
 int64_t FirstSliceOf(const StepPlan& step, const NodePlace& node) {
   if (!node.in_loop) return step.slices - 1;
+  if (node.trips == 0) return step.slices;
   return node.skips_first ? 1 : 0;
 }
 
@@ -56,6 +64,7 @@ int64_t FirstSliceOf(const StepPlan& step, const NodePlace& node) {
 struct Executor::Coord {
   int slot = 0;
   int64_t slice = 0;
+  int64_t position = 0;  // of a tree: where its sums lie (SliceFold)
 };
 
 struct Operands {
@@ -109,21 +118,25 @@ struct Executor::CompiledStep {
   TensorType loss_type;
 };
 
-Executor::Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena)
+Executor::Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
+                   Communicator* communicator)
     : program_(std::move(program)),
       backend_(backend),
       device_(backend.device()),
-      arena_(std::move(arena)) {}
+      arena_(std::move(arena)),
+      communicator_(communicator) {}
 
 // What is still enqueued after an error uses the arena.
 Executor::~Executor() {
   for (int i = 0; i < device_.streams(); ++i) (void)device_.stream(i).Synchronize();
 }
 
-Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& backend) {
+Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& backend,
+                                                   Communicator* communicator) {
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Memory> arena,
                          backend.device().Allocate(program.arena_bytes));
-  std::unique_ptr<Executor> executor(new Executor(std::move(program), backend, std::move(arena)));
+  std::unique_ptr<Executor> executor(
+      new Executor(std::move(program), backend, std::move(arena), communicator));
   RIDGE_RETURN_IF_ERROR(executor->Compile());
   RIDGE_ASSIGN_OR_RETURN(executor->transfers_,
                          Transfers::Create(executor->program_, backend, *executor->arena_));
@@ -137,7 +150,8 @@ Status Executor::Compile() {
     compiled->sums = SumsToClear(step);
     const std::vector<NodePlace> places = NodePlaces(step);
     for (size_t n = 0; n < step.nodes.size(); ++n) {
-      RIDGE_ASSIGN_OR_RETURN(CompiledNode ready, CompileNode(step, step.nodes[n]));
+      RIDGE_ASSIGN_OR_RETURN(CompiledNode ready,
+                             CompileNode(step, step.nodes[n], places[n].in_loop));
       ready.first_slice = FirstSliceOf(step, places[n]);
       compiled->nodes.push_back(std::move(ready));
     }
@@ -151,6 +165,7 @@ Status Executor::Compile() {
 // The sums that the first slice adds to instead of overwriting.
 std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) const {
   std::vector<std::span<std::byte>> sums;
+  if (step.tree) return sums;
   const Region* loop = MicroBatchLoop(step);
   const PeeledIteration peeled = loop == nullptr ? PeeledIteration() : loop->peeled;
   for (int sum : step.sums) {
@@ -163,14 +178,21 @@ std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) co
   return sums;
 }
 
+// The sum that the value is written into in this slice, or that it is; -1: none.
+int Executor::SumOf(const StepPlan& step, int value, int64_t slice) const {
+  if (IsPeeled(step, slice)) {
+    if (const int sum = FirstWrittenIn(step, value); sum >= 0) return sum;
+  }
+  return step.tree && IsSum(step, value) ? step.values[static_cast<size_t>(value)].persistent_index
+                                         : -1;
+}
+
 std::byte* Executor::Address(const StepPlan& step, int value, Coord coord) const {
   if (value < 0) return nullptr;
   const PlannedValue& planned = step.values[static_cast<size_t>(value)];
   const std::vector<PersistentValue>& persistent = program_.persistent;
-  if (coord.slice == 0) {
-    if (const int sum = FirstWrittenIn(step, value); sum >= 0)
-      return arena_->data() + persistent[static_cast<size_t>(sum)].offset_bytes;
-  }
+  if (const int sum = SumOf(step, value, coord.slice); sum >= 0)
+    return arena_->data() + SumOffset(program_, step, sum, coord.position);
   std::byte* base = arena_->data() + coord.slice * planned.slice_bytes;
   if (coord.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
   // Slot 1 of an input follows its slot 0; every other value has one address for both.
@@ -181,15 +203,17 @@ std::byte* Executor::Address(const StepPlan& step, int value, Coord coord) const
 
 namespace {
 
-// Number of slices with distinct operands: all if an input is sliced, two if only the first one
-// differs, else one.
+// Number of slices with distinct operands: all if an input is sliced or the sums are a tree's, two
+// if only the first one differs, else one.
 int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
   int64_t slices = 1;
   const auto count = [&](int value) {
     if (value < 0) return;
     const PlannedValue& planned = step.values[static_cast<size_t>(value)];
     if (planned.slice_bytes > 0) slices = step.slices;
-    if (FirstWrittenIn(step, value) >= 0) slices = std::max<int64_t>(slices, 2);
+    const bool peeled = FirstWrittenIn(step, value) >= 0;
+    if (step.tree && (peeled || IsSum(step, value))) slices = step.slices;
+    if (peeled) slices = std::max<int64_t>(slices, 2);
   };
   for (int value : node.inputs) count(value);
   for (int value : node.outputs) count(value);
@@ -198,20 +222,42 @@ int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
 
 }  // namespace
 
-Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step,
-                                                     const PlannedNode& node) const {
+Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const PlannedNode& node,
+                                                     bool in_loop) const {
+  if (IsTreeNode(node)) return CompileTreeNode(step, node);
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
   for (int slot = 0; slot < kSlots; ++slot) {
     for (int64_t slice = 0; slice < DistinctSlices(step, node); ++slice) {
+      Coord coord = {slot, slice};
+      if (step.tree && in_loop)
+        coord.position = step.tree->folds[static_cast<size_t>(slice)].position;
       Operands operands;
-      for (int value : node.inputs) operands.inputs.push_back(Address(step, value, {slot, slice}));
-      for (int value : node.outputs)
-        operands.outputs.push_back(Address(step, value, {slot, slice}));
+      for (int value : node.inputs) operands.inputs.push_back(Address(step, value, coord));
+      for (int value : node.outputs) operands.outputs.push_back(Address(step, value, coord));
       ready.operands[static_cast<size_t>(slot)].push_back(std::move(operands));
     }
   }
   if (node.workspace_offset >= 0) ready.workspace = arena_->data() + node.workspace_offset;
+  return ready;
+}
+
+Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
+                                                         const PlannedNode& node) const {
+  if (!arena_->host_visible()) {
+    return Status(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: --sums tree adds on the host, which does not reach the memory of "
+                    "{}. hint: --sums running",
+                    node.call.where, program_.device));
+  }
+  const TreeMemory memory = {program_, step, arena_->data()};
+  CompiledNode ready;
+  RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeTreeKernel(memory, node, backend_, communicator_));
+  for (std::vector<Operands>& by_slice : ready.operands) {
+    for (int64_t slice = 0; slice < step.slices; ++slice)
+      by_slice.push_back({{}, BlocksToAdd(memory, slice)});
+  }
   return ready;
 }
 
@@ -457,9 +503,10 @@ Result<std::string> Executor::FirstNonFiniteIn(int step, Coord coord) {
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
   for (int n = 0; n <= compiled.loss_node; ++n) {
     CompiledNode& node = compiled.nodes[static_cast<size_t>(n)];
-    if (coord.slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, coord, device_.stream(0)));
     const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
+    // Ranks do not come to a collective together here.
+    if (coord.slice < node.first_slice || IsTreeNode(planned)) continue;
+    RIDGE_RETURN_IF_ERROR(RunNode(node, coord, device_.stream(0)));
     for (size_t k = 0; k < planned.outputs.size(); ++k) {
       const PlannedValue& made = plan.values[static_cast<size_t>(planned.outputs[k])];
       const int64_t count = ElementsIn(made.layout, made.type, made.size_bytes);

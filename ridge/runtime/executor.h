@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ridge/backend/backend.h"
+#include "ridge/dist/communicator.h"
 #include "ridge/plan/program.h"
 #include "ridge/runtime/transfers.h"
 
@@ -17,8 +18,11 @@ namespace ridge {
 class Executor {
  public:
   // Allocates the arena on the backend's device and creates every kernel.  `backend` must outlive
-  // the executor.
-  static Result<std::unique_ptr<Executor>> Create(Program program, Backend& backend);
+  // the executor, and so must `communicator`, over which the program's collectives run; without it
+  // they fail.  Fails with kUnsupported where a tree's sums lie in memory that the host does not
+  // reach.
+  static Result<std::unique_ptr<Executor>> Create(Program program, Backend& backend,
+                                                  Communicator* communicator = nullptr);
   ~Executor();
 
   const Program& program() const { return program_; }
@@ -61,9 +65,13 @@ class Executor {
   struct CompiledNode;
   struct CompiledRegion;
   struct Coord;
-  Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena);
+  Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
+           Communicator* communicator);
   Status Compile();
-  Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node) const;
+  Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node,
+                                   bool in_loop) const;
+  Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node) const;
+  int SumOf(const StepPlan& step, int value, int64_t slice) const;
   std::byte* Address(const StepPlan& step, int value, Coord coord) const;
   std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
@@ -88,6 +96,7 @@ class Executor {
   Backend& backend_;
   Device& device_;
   std::unique_ptr<Memory> arena_;
+  Communicator* const communicator_;
   int threads_ = 1;
   std::unique_ptr<Transfers> transfers_;
   std::vector<std::unique_ptr<CompiledStep>> compiled_;

@@ -19,6 +19,7 @@ struct Options {
   bool train = false;
   int64_t slices = 1;
   int streams = 1;
+  int rank = 0, ranks = 0;  // 0: sums run
   TrainingGraphOptions graph;
 };
 
@@ -34,6 +35,10 @@ Result<Options> ParseOptions(const std::string& text) {
       options.train = true;
     } else if (key == "slices") {
       options.slices = number;
+    } else if (key == "rank") {
+      options.rank = static_cast<int>(number);
+    } else if (key == "ranks") {
+      options.ranks = static_cast<int>(number);
     } else if (key == "streams") {
       options.streams = static_cast<int>(number);
     } else if (key == "accumulate") {
@@ -55,6 +60,8 @@ Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
     RIDGE_ASSIGN_OR_RETURN(const BatchAxes axes,
                            FindBatchAxes(forward, {facts.loss}, facts.data_inputs));
     options.graph.slices = options.slices;
+    if (options.ranks > 0)
+      options.graph.share = SliceShare{options.slices, options.rank, options.ranks};
     options.graph.mean_of_slices = axes.axes[static_cast<size_t>(facts.loss)] == kPartialMean;
     RIDGE_ASSIGN_OR_RETURN(forward, SliceGraph(forward, axes, options.slices));
   }
@@ -111,7 +118,8 @@ class Printer {
       const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
       text_ += fmt::format("{}{} {}", indent, n, node.op);
       for (const int value : node.outputs) text_ += "  " + Place(step, value);
-      if (places[static_cast<size_t>(n)].skips_first) text_ += "  [not the first time]";
+      const NodePlace& place = places[static_cast<size_t>(n)];
+      if (place.skips_first) text_ += place.trips == 0 ? "  [left out]" : "  [not the first time]";
       text_ += "\n";
     }
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/plan/tree_sums.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -76,6 +77,7 @@ class StepCheck {
     RIDGE_RETURN_IF_ERROR(CheckTree());
     FindLives();
     RIDGE_RETURN_IF_ERROR(CheckRegions());
+    RIDGE_RETURN_IF_ERROR(CheckBlock());
     RIDGE_RETURN_IF_ERROR(CheckApart(step_.name, Pieces()));
     for (int64_t slice = 0; slice < std::min<int64_t>(step_.slices, 3); ++slice)
       RIDGE_RETURN_IF_ERROR(Walk(slice, slice + 1 == std::min<int64_t>(step_.slices, 3)));
@@ -99,7 +101,7 @@ class StepCheck {
 
   size_t MemoryOf(int value, int64_t slice) const {
     const PlannedValue& planned = ValueAt(value);
-    if (slice == 0) {
+    if (IsPeeled(step_, slice)) {
       if (const int sum = FirstWrittenIn(step_, value); sum >= 0) return Variable(sum);
     }
     return planned.persistent ? Variable(planned.persistent_index)
@@ -187,19 +189,41 @@ class StepCheck {
     return Status();
   }
 
+  // The sums of a tree lie side by side, and its further blocks have room for as many bytes.
+  Status CheckBlock() const {
+    if (!step_.tree) return Status();
+    const TreePlan& tree = *step_.tree;
+    int64_t end = PersistentAt(step_.sums.front()).offset_bytes;
+    for (const int sum : step_.sums) {
+      if (PersistentAt(sum).offset_bytes != end)
+        return Wrong("'" + VariableName(sum) + "' does not lie beside the sum before it");
+      end += program_.memory.Aligned(PersistentAt(sum).size_bytes);
+    }
+    const int64_t bytes = end - PersistentAt(step_.sums.front()).offset_bytes;
+    const int64_t further = (PositionsOf(tree.folds) - 1) * bytes;
+    const bool has_room = further == 0 || PersistentAt(tree.further).size_bytes >= further;
+    return bytes == tree.block_bytes && has_room ? Status() : Wrong("a tree's blocks lack room");
+  }
+
+  const PersistentValue& PersistentAt(int index) const {
+    return program_.persistent[static_cast<size_t>(index)];
+  }
+
   const PersistentValue& ValueOf(const PlannedValue& value) const {
     return program_.persistent[static_cast<size_t>(value.persistent_index)];
   }
 
   // A slice may read only variables of the previous one; the first slice no sums that its nodes
-  // write.
+  // write, and those of a tree no sums.
   std::vector<int> Before(int64_t slice) const {
     std::vector<int> contents(step_.values.size(), kNothing);
     for (size_t i = 0; i < program_.persistent.size(); ++i)
       contents.push_back(variables_.Before(static_cast<int>(i)));
-    const Region* loop = MicroBatchLoop(step_);
-    if (slice > 0 || loop == nullptr) return contents;
-    for (const auto& [value, sum] : loop->peeled.written_in) contents[Variable(sum)] = kNothing;
+    if (!IsPeeled(step_, slice)) return contents;
+    for (const auto& [value, sum] : MicroBatchLoop(step_)->peeled.written_in)
+      contents[Variable(sum)] = kNothing;
+    if (!step_.tree) return contents;
+    for (const int sum : step_.sums) contents[Variable(sum)] = kNothing;
     return contents;
   }
 
@@ -209,28 +233,38 @@ class StepCheck {
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       const PlannedNode& node = step_.nodes[n];
       if (!last && !places_[n].in_loop) continue;
-      if (slice == 0 && places_[n].skips_first) {
+      if (places_[n].skips_first && IsPeeled(step_, slice)) {
         RIDGE_RETURN_IF_ERROR(NoteSum(node, sums));
         continue;
+      }
+      if (IsTreeNode(node)) {
+        RIDGE_RETURN_IF_ERROR(CheckSums(sums, contents));
+        sums.clear();
       }
       RIDGE_RETURN_IF_ERROR(CheckReads(node, slice, contents));
       RIDGE_RETURN_IF_ERROR(CheckWrites(node, slice));
       for (const int value : node.outputs) contents[MemoryOf(value, slice)] = value;
     }
-    for (const auto& [sum, value] : sums) {
-      if (contents[sum] != value)
-        return Wrong("the first slice leaves another value than '" + ValueAt(value).name +
-                     "' in a sum");
-    }
+    RIDGE_RETURN_IF_ERROR(CheckSums(sums, contents));
     for (const int sum : step_.sums) {
       const int there = contents[Variable(sum)];
-      if (step_.slices > 1 && (there == kNothing || there == variables_.Before(sum)))
+      if ((step_.slices > 1 || step_.tree) &&
+          (there == kNothing || there == variables_.Before(sum)))
         return Wrong(fmt::format("slice {} adds nothing to '{}'", slice, VariableName(sum)));
     }
     if (!last) return Status();
     for (const auto& [name, value] : step_.outputs) {
       if (contents[MemoryOf(value, slice)] != version_[static_cast<size_t>(value)])
         return Wrong("output '" + name + "' is written over");
+    }
+    return Status();
+  }
+
+  Status CheckSums(const std::map<size_t, int>& sums, const std::vector<int>& contents) const {
+    for (const auto& [sum, value] : sums) {
+      if (contents[sum] != value)
+        return Wrong("the first slice leaves another value than '" + ValueAt(value).name +
+                     "' in a sum");
     }
     return Status();
   }
@@ -303,7 +337,7 @@ class StepCheck {
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       const PlannedNode& node = step_.nodes[n];
       const NodePlace& at = places_[n];
-      if (at.parallel < 0 || (slice == 0 && at.skips_first)) continue;
+      if (at.parallel < 0 || (at.skips_first && IsPeeled(step_, slice))) continue;
       bool apart = true;
       for (const int value : node.inputs) apart = apart && (value < 0 || touch(at, value, false));
       for (const int value : node.outputs) apart = apart && touch(at, value, true);
@@ -323,12 +357,16 @@ class StepCheck {
 };
 
 Status CheckVariables(const Program& program) {
+  std::vector<const PersistentValue*> by_offset;
+  for (const PersistentValue& value : program.persistent) by_offset.push_back(&value);
+  std::stable_sort(by_offset.begin(), by_offset.end(),
+                   [](const auto* a, const auto* b) { return a->offset_bytes < b->offset_bytes; });
   int64_t end = 0;
-  for (const PersistentValue& value : program.persistent) {
-    if (value.offset_bytes < end || value.offset_bytes % program.memory.alignment_bytes != 0)
+  for (const PersistentValue* value : by_offset) {
+    if (value->offset_bytes < end || value->offset_bytes % program.memory.alignment_bytes != 0)
       return Status(ErrorCode::kInternal,
-                    "plan: '" + value.name + "' shares bytes or is not aligned");
-    end = value.offset_bytes + value.size_bytes;
+                    "plan: '" + value->name + "' shares bytes or is not aligned");
+    end = value->offset_bytes + value->size_bytes;
   }
   if (end <= program.persistent_bytes) return Status();
   return Status(ErrorCode::kInternal, "plan: variables do not fit their region");

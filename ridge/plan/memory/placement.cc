@@ -1,8 +1,10 @@
 #include "ridge/plan/memory/placement.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ridge/plan/memory/offsets.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -85,13 +87,22 @@ void ShareInPlace(const MemorySpace& memory, StepPlan& step) {
   }
 }
 
-int64_t PlacePersistent(const MemorySpace& memory, std::vector<PersistentValue>& persistent) {
+void PlacePersistent(Program& program) {
   int64_t offset = 0;
-  for (PersistentValue& value : persistent) {
-    value.offset_bytes = offset;
-    offset += memory.Aligned(value.size_bytes);
+  const auto place = [&](size_t index) {
+    program.persistent[index].offset_bytes = offset;
+    offset += program.memory.Aligned(program.persistent[index].size_bytes);
+  };
+  const std::vector<std::vector<int>> blocks = SumBlocks(program);
+  std::set<size_t> in_blocks;
+  for (const std::vector<int>& sums : blocks) in_blocks.insert(sums.begin(), sums.end());
+  for (size_t i = 0; i < program.persistent.size(); ++i) {
+    if (!in_blocks.contains(i)) place(i);
   }
-  return offset;
+  for (const std::vector<int>& sums : blocks) {
+    for (const int sum : sums) place(static_cast<size_t>(sum));
+  }
+  program.persistent_bytes = offset;
 }
 
 void PlaceValues(const Program& program, StepPlan& step) {

@@ -11,7 +11,8 @@ void ShareInPlace(const MemorySpace& memory, StepPlan& step);
 // whose persistent region is placed.  Persistent values get the offset of their slot 0.
 void PlaceValues(const Program& program, StepPlan& step);
 
-// Offsets of the persistent region, one after the other; returns its size.
-int64_t PlacePersistent(const MemorySpace& memory, std::vector<PersistentValue>& persistent);
+// Offsets of the persistent region, one after the other, the sums of a tree behind the others and
+// side by side; sets its size.
+void PlacePersistent(Program& program);
 
 }  // namespace ridge

@@ -47,7 +47,7 @@ struct Candidate {
 double ColdSumSeconds(const DeviceFacts& device, const StepPlan& step) {
   int64_t bytes = 0;
   const Region* loop = MicroBatchLoop(step);
-  if (loop == nullptr) return 0;
+  if (loop == nullptr || loop->peeled.every) return 0;  // a tree's additions are nodes
   for (const int n : loop->peeled.skipped) {
     const Cost& cost = step.nodes[static_cast<size_t>(n)].cost;
     bytes += cost.bytes_read + cost.bytes_written;

@@ -12,6 +12,7 @@
 #include "ridge/models/model.h"
 #include "ridge/plan/hardware/program_memory.h"
 #include "ridge/plan/search/rewrite_graphs.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/train/job/read_cost.h"
 #include "ridge/train/job/slicing.h"
 
@@ -310,10 +311,13 @@ Status CheckFits(const PlannedJob& job) {
 std::string HashKernelChoices(const Program& program) {
   Sha256 hash;
   for (const StepPlan& step : program.steps) {
-    if (step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
+    // Of a tree the same on any number of ranks.
+    if (step.tree) hash.Add(fmt::format("{} slices in a tree\n", step.tree->share.slices));
+    if (!step.tree && step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
     const std::vector<NodePlace> places = NodePlaces(step);
     for (size_t n = 0; n < step.nodes.size(); ++n) {
       const PlannedNode& node = step.nodes[n];
+      if (IsTreeNode(node)) continue;
       hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
       if (places[n].parallel >= 0) hash.Add("one thread\n");  // sums in another order
       for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));

@@ -76,8 +76,9 @@ Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Execut
 
 Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobData* data,
                                               const RehearsalOptions& options, PlannedJob& job) {
-  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
-                         Executor::Create(std::move(job.program), *machine.backend));
+  RIDGE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Executor> executor,
+      Executor::Create(std::move(job.program), *machine.backend, machine.communicator));
   job.program = {};
   (void)malloc_trim(0);  // of the plans that were compared nothing stays resident
   if (options.will_run) executor->TouchArena();
@@ -87,7 +88,8 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   if (options.kernels_s > 0) {
     RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeKernels(machine, options.kernels_s, *executor));
     to_come += code;
-    if (data != nullptr)
+    // Ranks would have to agree on the number of updates.
+    if (data != nullptr && machine.ranks == 1)
       RIDGE_RETURN_IF_ERROR(TimeUpdates(*data, options.updates_s, job, *executor));
   }
   const int64_t data_now =

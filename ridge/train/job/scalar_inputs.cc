@@ -3,6 +3,7 @@
 #include <map>
 
 #include "ridge/learn/training_graph.h"
+#include "ridge/plan/tree_sums.h"
 
 namespace ridge {
 namespace {
@@ -43,6 +44,7 @@ int64_t SlotBytes(Executor& executor, const std::vector<BatchSpec>& specs, int64
 ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)
     : lr_dtype_(lr_dtype), batch_(batch) {
   if (const PersistentValue* rng = executor.FindPersistent(kRngInput)) slices_ = rng->slices;
+  share_ = ShareOf(executor.program()).value_or(SliceShare{slices_, 0, 1});
   for (int slot = 0; slot < 2; ++slot) {
     slots_[static_cast<size_t>(slot)] = {
         Find(executor, kLrInput, slot), static_cast<int64_t*>(Find(executor, kStepInput, slot)),
@@ -60,12 +62,12 @@ void ScalarInputs::Write(int slot, double lr, int64_t updates, const Rng& rng) {
     to.rounding[1] = updates;
   }
   if (to.rng == nullptr) return;
-  const int64_t slice_samples = (rng.samples > 0 ? rng.samples : batch_) / slices_;
+  const int64_t slice_samples = (rng.samples > 0 ? rng.samples : batch_) / share_.slices;
   for (int64_t slice = 0; slice < slices_; ++slice) {
     int64_t* row = to.rng + 3 * slice;
     row[0] = static_cast<int64_t>(rng.seed);
     row[1] = updates;
-    row[2] = rng.first_sample + slice * slice_samples;
+    row[2] = rng.first_sample + (share_.owned().first + slice) * slice_samples;
   }
 }
 

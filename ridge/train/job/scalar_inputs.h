@@ -39,6 +39,7 @@ class ScalarInputs {
   };
   DType lr_dtype_;
   int64_t slices_ = 1, batch_ = 0;
+  SliceShare share_;  // of the batch
   std::array<Slot, 2> slots_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -104,7 +105,7 @@ class TrainingJobGraphs : public JobGraphs {
     std::vector<NamedGraph> graphs;
     if (!q_.with_eval) return graphs;
     RIDGE_ASSIGN_OR_RETURN(const Graph* whole, whole_.Slice(1));
-    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(*whole, slices));
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(*whole, slices, ShareOf(slices)));
     if (q_.options.ema > 0) eval.graph = ReadAverages(std::move(eval.graph));
     graphs.push_back(std::move(eval));
     return graphs;
@@ -113,6 +114,30 @@ class TrainingJobGraphs : public JobGraphs {
   Status FindAxes() { return whole_.FindAxes(); }
 
  private:
+  // None: the slices are all here, in running sums.
+  std::optional<SliceShare> ShareOf(int64_t slices) const {
+    if (q_.options.sums != "tree" || slices == 1) return std::nullopt;
+    return SliceShare{slices, q_.machine.rank, q_.machine.ranks};
+  }
+
+  // Where the loss counts labels of the whole batch, each rank reads all labels, but not samples in
+  // place of bad ones, and of one length.
+  Status CheckShared(const Graph& slice) const {
+    const bool skips = q_.options.bad_records != "fail", lengths = !q_.lengths.empty();
+    if (q_.machine.ranks == 1 || (!skips && !lengths)) return Status();
+    for (const ValueId id : slice.ValuesOfKind(ValueKind::kInput)) {
+      const std::string& name = slice.value(id).name;
+      if (!IsWholeInput(name)) continue;
+      return Status(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: the loss counts '{}' of the whole batch, which several devices "
+                      "cannot do with --{}. hint: leave it out, or one device",
+                      slice.name, name.substr(sizeof(kWholePrefix) - 1),
+                      skips ? "bad-records skip" : "bucket"));
+    }
+    return Status();
+  }
+
   Result<std::vector<NamedGraph>> TrainingOf(SlicedForward& forward, int64_t slices) {
     RIDGE_ASSIGN_OR_RETURN(const Graph* simple, forward.Slice(slices));
     TrainingGraphOptions options;
@@ -122,6 +147,8 @@ class TrainingJobGraphs : public JobGraphs {
     options.clip_norm = q_.options.clip_norm;
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
+    options.share = ShareOf(slices);
+    RIDGE_RETURN_IF_ERROR(CheckShared(*simple));
     options.mixes_labels = MixesLabels(q_.options);
     options.label_smoothing = q_.options.label_smoothing;
     if (slices > 1) options.mean_of_slices = forward.mean_of_slices();
@@ -140,6 +167,40 @@ int64_t CommonBatch(const SearchRequest& q) {
   return common;
 }
 
+// Of a tree: the fewest slices of which every rank has one, a power of two where the batch allows
+// it.
+int64_t FewestSlices(int64_t batch, int64_t ranks) {
+  for (int64_t slices = std::bit_ceil(static_cast<uint64_t>(ranks)); slices <= batch; slices *= 2) {
+    if (batch % slices == 0) return slices;
+  }
+  int64_t slices = ranks;
+  while (slices < batch && batch % slices != 0) ++slices;
+  return slices;
+}
+
+Status CheckTree(const SearchRequest& q, int64_t slices) {
+  if (q.facts.has_optimizer) {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("{}: brings its own training step, which runs in one slice on one "
+                              "device. hint: --loss, then the step is ridge's",
+                              q.forward.name));
+  }
+  if (slices >= q.machine.ranks) return Status();
+  return InvalidArgument(
+      fmt::format("--slices is {}; {} devices need at least one each. hint: --slices {}", slices,
+                  q.machine.ranks, FewestSlices(CommonBatch(q), q.machine.ranks)));
+}
+
+Status CheckRanks(const SearchRequest& q) {
+  const int64_t batch = CommonBatch(q);
+  RIDGE_CHECK(q.machine.ranks == 1 || q.options.sums == "tree", "ranks add up in a tree");
+  if (batch >= q.machine.ranks) return Status();
+  return InvalidArgument(fmt::format(
+      "--batch is {}, of all devices together; {} devices need at least a sample each. hint: "
+      "--batch {}",
+      batch, q.machine.ranks, q.machine.ranks));
+}
+
 }  // namespace
 
 RecomputeLimits LimitsOf(const RecomputeOption& recompute) {
@@ -151,7 +212,12 @@ RecomputeLimits LimitsOf(const RecomputeOption& recompute) {
 }
 
 Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(q.options.slices));
+  RIDGE_ASSIGN_OR_RETURN(int64_t slices, ParseSlices(q.options.slices));
+  RIDGE_RETURN_IF_ERROR(CheckRanks(q));
+  if (q.options.sums == "tree") {
+    if (slices == kAutoSlices) slices = FewestSlices(CommonBatch(q), q.machine.ranks);
+    RIDGE_RETURN_IF_ERROR(CheckTree(q, slices));
+  }
   RIDGE_ASSIGN_OR_RETURN(const RecomputeOption recompute, ParseRecompute(q.options.recompute));
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));

@@ -24,7 +24,8 @@ struct SearchRequest {
 // Of a budget: none, since the search finds them.
 RecomputeLimits LimitsOf(const RecomputeOption& option);
 
-// Plans the program by options.slices and options.recompute.  With `auto`, graphs of more than
+// Plans the program by options.slices and options.recompute.  With sums in a tree `auto` is the
+// fewest slices of which every rank has one.  With `auto`, graphs of more than
 // 2,000 nodes are neither sliced nor recomputed.
 // Deterministic.  Fails with kUnsupported when options.slices is above 1 and the graph couples
 // samples: the message names the node.

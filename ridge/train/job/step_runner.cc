@@ -1,6 +1,10 @@
 #include "ridge/train/job/step_runner.h"
 
+#include <algorithm>
+
 #include "ridge/core/process.h"
+#include "ridge/graph/batch_axis.h"
+#include "ridge/plan/tree_sums.h"
 
 namespace ridge {
 namespace {
@@ -29,6 +33,26 @@ std::vector<StepRunner::Form> StepRunner::FormsOf(const Executor& executor, cons
   return forms;
 }
 
+// What a slice reads of the whole batch, where only a share of it is here.
+Result<BatchSpec> StepRunner::WithWholeInputs(const JobData& data) const {
+  BatchSpec spec = data.train_spec;
+  const std::vector<PersistentValue>& values = executor_.program().persistent;
+  const bool any = std::any_of(values.begin(), values.end(), [](const PersistentValue& value) {
+    return IsWholeInput(value.name);
+  });
+  if (!any) return spec;
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<FieldMap> maps, MatchFields(spec, *data.train));
+  for (size_t i = 0; i < maps.size(); ++i) {
+    InputSpec whole = data.train_spec.inputs[i];
+    whole.name = kWholePrefix + whole.name;
+    if (executor_.FindPersistent(whole.name) == nullptr) continue;
+    whole.field = data.train->fields()[static_cast<size_t>(maps[i].field)].name;
+    whole.whole = true;
+    spec.inputs.push_back(std::move(whole));
+  }
+  return spec;
+}
+
 Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   LoaderOptions options;
   options.batch = batch_;
@@ -37,8 +61,10 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   options.workers = data.workers;
   options.bad_records = data.bad_records;
   options.lengths = data.lengths;
+  options.share = ShareOf(executor_.program());
   std::vector<BatchSpec> specs = data.length_specs;
-  specs.push_back(data.train_spec);
+  RIDGE_ASSIGN_OR_RETURN(BatchSpec whole, WithWholeInputs(data));
+  specs.push_back(std::move(whole));
   std::vector<BatchForm> forms;
   for (size_t f = 0; f < specs.size(); ++f)
     forms.push_back({specs[f], forms_[f].batch, InputSlots(executor_, specs[f])});

@@ -53,6 +53,7 @@ class StepRunner {
   int batch_step() const { return forms_.back().step; }
 
  private:
+  Result<BatchSpec> WithWholeInputs(const JobData& data) const;
   Status RunBatch(const Scalars& scalars, int64_t index, Update& update);
   Status Execute(int step, int slot);
 

@@ -2,6 +2,7 @@
 
 #include "ridge/core/process.h"
 #include "ridge/learn/training_graph.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/train/job/scalar_inputs.h"
 #include "ridge/train/loop/stop_signal.h"
 
@@ -9,7 +10,7 @@ namespace ridge {
 
 Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec,
                      const EvalSubject& subject, int64_t batch, int workers,
-                     BadRecordsPtr bad_records)
+                     BadRecordsPtr bad_records, Communicator* communicator)
     : executor_(executor),
       source_(std::move(source)),
       spec_(std::move(spec)),
@@ -18,6 +19,8 @@ Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec,
       bad_records_(std::move(bad_records)),
       step_(executor.StepIndex("eval")),
       classifier_(step_ >= 0 && executor.HasOutput(step_, "correct_sum")),
+      ranks_(communicator),
+      share_(ShareOf(executor.program())),
       counts_(executor, step_, spec_, subject) {
   RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
 }
@@ -31,6 +34,7 @@ Status Evaluator::Start() {
   options.shuffle = false;
   options.drop_last = false;
   options.epochs = 1;
+  options.share = share_;
   RIDGE_ASSIGN_OR_RETURN(
       loader_, BatchLoader::Create(source_, spec_, options, InputSlots(executor_, spec_)));
   return Status();
@@ -52,7 +56,8 @@ Status Evaluator::AddBatch(const LoadedBatch& batch) {
     RIDGE_RETURN_IF_ERROR(Add("correct_sum", correct_sum_));
     RIDGE_RETURN_IF_ERROR(Add(Has("label_sum") ? "label_sum" : "weight_sum", label_sum_));
   }
-  RIDGE_RETURN_IF_ERROR(counts_.Add(batch, batch.batch_index * batch_));
+  const int64_t before = share_ ? batch_ / share_->slices * share_->owned().first : 0;
+  RIDGE_RETURN_IF_ERROR(counts_.Add(batch, batch.batch_index * batch_ + before));
   loader_->Release(batch.slot);
   return Status();
 }
@@ -62,17 +67,23 @@ Result<std::optional<EvalResult>> Evaluator::Run() {
   loss_sum_ = loss_weight_sum_ = correct_sum_ = label_sum_ = weight_sum_ = 0;
   counts_.Clear();
   RIDGE_RETURN_IF_ERROR(Start());
-  while (!StopSignal::Requested()) {
+  while (true) {
+    RIDGE_ASSIGN_OR_RETURN(const bool stops, ranks_.Any(StopSignal::Requested()));
+    if (stops) break;
     RIDGE_ASSIGN_OR_RETURN(const LoadedBatch batch, loader_->Next());
-    if (batch.end()) return {Finish(MonotonicSeconds() - begin)};
+    if (batch.end()) {
+      RIDGE_ASSIGN_OR_RETURN(const EvalResult result, Finish(MonotonicSeconds() - begin));
+      return {result};
+    }
     RIDGE_RETURN_IF_ERROR(AddBatch(batch));
   }
   loader_->Stop();
   return {std::nullopt};
 }
 
-EvalResult Evaluator::Finish(double seconds) {
+Result<EvalResult> Evaluator::Finish(double seconds) {
   loader_->Stop();
+  RIDGE_RETURN_IF_ERROR(counts_.Share(ranks_));
   EvalResult result;
   result.samples = source_->size();
   RIDGE_CHECK(static_cast<int64_t>(weight_sum_) == result.samples,

@@ -15,10 +15,12 @@ namespace ridge {
 // Runs the StepPlan `eval` in the input slots of training, whose loader must be stopped meanwhile.
 class Evaluator {
  public:
-  // `workers`: threads that read slow samples; `bad_records` may be null.
+  // `workers`: threads that read slow samples; `bad_records` may be null.  `communicator`: of the
+  // ranks among which the batches are shared; all of them evaluate, and get the same result.
   // REQUIRES: the executor outlives this and has a StepPlan `eval`.
   Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, const EvalSubject& subject,
-            int64_t batch, int workers, BadRecordsPtr bad_records);
+            int64_t batch, int workers, BadRecordsPtr bad_records,
+            Communicator* communicator = nullptr);
 
   // nullopt when a StopSignal ended it early.
   Result<std::optional<EvalResult>> Run();
@@ -35,7 +37,7 @@ class Evaluator {
  private:
   Status Start();
   Status AddBatch(const LoadedBatch& batch);
-  EvalResult Finish(double seconds);
+  Result<EvalResult> Finish(double seconds);
   Status Add(const char* output, double& sum);
   bool Has(const char* name) const { return executor_.HasOutput(step_, name); }
 
@@ -47,6 +49,8 @@ class Evaluator {
   const BadRecordsPtr bad_records_;
   const int step_;
   const bool classifier_;
+  Agreement ranks_;
+  const std::optional<SliceShare> share_;  // of each batch
   SampleCounts counts_;
   EvalResult result_;                    // of the last run
   std::unique_ptr<BatchLoader> loader_;  // made by the first Run

@@ -136,6 +136,25 @@ Status SampleCounts::Add(const LoadedBatch& batch, int64_t first) {
   return errors_ ? AddErrors(batch) : Status();
 }
 
+Status SampleCounts::Share(Agreement& ranks) {
+  if (ranks.size() == 1) return Status();
+  PackedNumbers mine;
+  if (classes_) classes_->Pack(mine);
+  if (edits_) edits_->Pack(mine);
+  if (precision_) precision_->Pack(mine);
+  if (errors_) errors_->Pack(mine);
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<PackedNumbers> all, ranks.All(mine));
+  Clear();
+  for (const PackedNumbers& numbers : all) {
+    NumberReader from(numbers);
+    if (classes_) classes_->Merge(from);
+    if (edits_) edits_->Merge(from);
+    if (precision_) precision_->Merge(from);
+    if (errors_) errors_->Merge(from);
+  }
+  return Status();
+}
+
 Status SampleCounts::AddTexts(const LoadedBatch& batch) {
   RIDGE_ASSIGN_OR_RETURN(const Rows spelled, OutputRows("spelled"));
   const Rows targets = InputRows(subject_.spelled, batch.slot);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ridge/data/batch_loader.h"
+#include "ridge/dist/agreement.h"
 #include "ridge/observe/average_precision.h"
 #include "ridge/observe/class_counts.h"
 #include "ridge/observe/edit_counts.h"
@@ -30,6 +31,9 @@ class SampleCounts {
   // Counts the valid samples of a batch that `step` has just run on; the first of them is number
   // `first` of the source.
   Status Add(const LoadedBatch& batch, int64_t first);
+
+  // Adds what the other ranks have counted; then all have the same.
+  Status Share(Agreement& ranks);
 
   // Of all samples since Clear(); what is no number is left out.
   NamedMetrics Metrics(double loss) const;

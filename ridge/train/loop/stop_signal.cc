@@ -2,12 +2,16 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <csignal>
+#include <mutex>
 #include <string_view>
 
 namespace ridge {
 namespace {
 
+constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 constexpr int kResumable = 75;  // as cli/exit_codes.h
 
 // Lock-free, so a handler may touch them.
@@ -15,6 +19,10 @@ std::atomic<bool> requested{false};
 std::atomic<bool> at_once{false};
 std::atomic<bool> has_checkpoint{false};
 std::atomic<int> interrupts{0};
+
+std::mutex installing;  // guards the two below
+int installed = 0;
+std::array<struct sigaction, kSignals.size()> handlers_before{};
 
 [[noreturn]] void EndAtOnce(int signal) {
   constexpr std::string_view kNothing = "ridge: stopped before the first step\n";
@@ -34,6 +42,8 @@ void Handle(int signal) {
 }  // namespace
 
 StopSignal::StopSignal() {
+  const std::lock_guard lock(installing);
+  if (installed++ > 0) return;
   requested.store(false);
   at_once.store(true);
   has_checkpoint.store(false);
@@ -43,13 +53,15 @@ StopSignal::StopSignal() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // interrupted file writes continue
   for (size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+    sigaction(kSignals[i], nullptr, &handlers_before[i]);
+    if (handlers_before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
   }
 }
 
 StopSignal::~StopSignal() {
-  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  const std::lock_guard lock(installing);
+  if (--installed > 0) return;
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &handlers_before[i], nullptr);
   requested.store(false);
 }
 

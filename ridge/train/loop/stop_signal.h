@@ -7,11 +7,9 @@
 // Until Ask() a signal ends the process immediately: while data load and the plan is made, nothing
 // needs saving and nothing calls Requested().
 //
-// One per process at a time; the destructor restores the previous handlers.
+// Several may live at a time, one a rank where ranks are threads of one process; the last one
+// restores the previous handlers.
 #pragma once
-#include <array>
-#include <csignal>
-
 namespace ridge {
 
 class StopSignal {
@@ -29,10 +27,6 @@ class StopSignal {
 
   // Whether a signal has arrived.
   static bool Requested();
-
- private:
-  static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
-  std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 }  // namespace ridge

@@ -10,7 +10,9 @@
 #include "ridge/core/process.h"
 #include "ridge/core/units.h"
 #include "ridge/core/version.h"
+#include "ridge/dist/agreement.h"
 #include "ridge/graph/text.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/train/job/balanced_classes.h"
 #include "ridge/train/job/rehearsed_job.h"
@@ -39,16 +41,31 @@ bool StartsAnew(const TrainRequest& request) {
                              !options.model.empty() && !options.data.empty());
 }
 
+std::string TextOf(const DataDigest& data) {
+  std::string text;
+  for (const SourceDigest& source : data)
+    text += fmt::format("{} {} {}\n", source.part, source.samples, source.crc32c);
+  return text;
+}
+
 // The state of one call of Train, shared by its stages.
 class TrainRun {
  public:
   TrainRun(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
-      : request_(request), machine_(machine), observer_(observer), resume_(!StartsAnew(request)) {}
+      : request_(request),
+        machine_(machine),
+        ranks_(machine.communicator),
+        observer_(ranks_.leads() ? observer : silent_),
+        resume_(!StartsAnew(request)) {}
 
   Result<TrainOutcome> Train();
 
  private:
   Status Resolve();
+  Status AddInTree();
+  Status AgreeOnPlan();
+  Status AgreeOnStart(const CheckpointState& start);
+  RunLog OpenLog(const CheckpointState& start);
   Status StartFromRun();
   Result<std::optional<TrainOutcome>> FinishedBefore() const;
   Status RefuseFewer(const Position& position, int64_t step) const;
@@ -78,6 +95,8 @@ class TrainRun {
 
   const TrainRequest& request_;
   Machine machine_;
+  Agreement ranks_;
+  TrainObserver silent_;  // of ranks that do not lead
   TrainObserver& observer_;
   const bool resume_;
   TrainOptions options_;
@@ -105,6 +124,7 @@ Result<TrainOutcome> TrainRun::Train() {
   if (HasCheckpoint()) signals.HasCheckpoint();
   RIDGE_RETURN_IF_ERROR(Prepare());
   RIDGE_RETURN_IF_ERROR(MakeExecutor());
+  RIDGE_RETURN_IF_ERROR(AgreeOnPlan());
   RIDGE_RETURN_IF_ERROR(OpenFolder());
   RIDGE_RETURN_IF_ERROR(WritePlan());
   RIDGE_RETURN_IF_ERROR(TakeBadRecords());
@@ -114,20 +134,19 @@ Result<TrainOutcome> TrainRun::Train() {
     return started.status();
   }
   const CheckpointState& start = *started;
-  if (resume_) RIDGE_RETURN_IF_ERROR(ForgetEnd(start));
+  RIDGE_RETURN_IF_ERROR(AgreeOnStart(start));
+  if (resume_ && ranks_.leads()) RIDGE_RETURN_IF_ERROR(ForgetEnd(start));
   signals.Ask();
   RIDGE_RETURN_IF_ERROR(ReportStart(start));
-  std::optional<RunLog::Resumed> resumed;
-  if (resume_) resumed = {start.step, start.owed_evaluation.has_value()};
-  RunLog log(*folder_, resumed, options_.trace,
-             [this](const std::string& text) { observer_.OnWarning(text); });
-  log.KeepBadRecords(data_.bad_records);
-  log.AddHyperparameters(HyperparametersOf(options_));
-  if (!resume_) log.AddGraph(*forward_);
-  const CheckpointWriter checkpoints(folder_->checkpoints(), options_.keep);
-  checkpoints.RemoveTemporaries();
-  TrainingLoop loop({&job_, &data_, executor_.get(), &checkpoints, &log, &observer_, start,
-                     request_.preempt_after_step, request_.kill_after_step});
+  RunLog log = OpenLog(start);
+  std::optional<CheckpointWriter> checkpoints;
+  if (ranks_.leads()) {
+    checkpoints.emplace(folder_->checkpoints(), options_.keep);
+    checkpoints->RemoveTemporaries();
+  }
+  TrainingLoop loop({&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log,
+                     &observer_, machine_.communicator, start, request_.preempt_after_step,
+                     request_.kill_after_step});
   Result<LoopResult> result = loop.Run();
   Result<TrainOutcome> outcome = result.ok() ? Conclude(*result) : result.status();
   if (record_) log.AddPictures(*record_);
@@ -137,11 +156,54 @@ Result<TrainOutcome> TrainRun::Train() {
   return outcome;
 }
 
+RunLog TrainRun::OpenLog(const CheckpointState& start) {
+  if (!ranks_.leads()) return RunLog();
+  std::optional<RunLog::Resumed> resumed;
+  if (resume_) resumed = {start.step, start.owed_evaluation.has_value()};
+  RunLog log(*folder_, resumed, options_.trace,
+             [this](const std::string& text) { observer_.OnWarning(text); });
+  log.KeepBadRecords(data_.bad_records);
+  log.AddHyperparameters(HyperparametersOf(options_));
+  if (!resume_) log.AddGraph(*forward_);
+  return log;
+}
+
+// Several ranks, or one that others may join later.
+Status TrainRun::AddInTree() {
+  if (!machine_.adds_in_tree() || options_.sums == "tree") return Status();
+  if (resume_ || request_.given.contains("sums")) {
+    return InvalidArgument(fmt::format(
+        "{}--sums is {}, which gives other bits on another number of devices; --devices needs "
+        "tree. hint: {}",
+        resume_ ? options_.out + ": " : "", options_.sums,
+        resume_ ? "a new run, or --resume without --devices" : "--sums tree"));
+  }
+  options_.sums = "tree";
+  return Status();
+}
+
+// Before the first rank writes: all have looked for the run by then.
+Status TrainRun::AgreeOnPlan() {
+  TrainOptions options = options_;
+  options.out.clear();
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("other options", OptionsToJson(options)));
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("another CPU type", machine_.profile.id));
+  return ranks_.Same("other kernels", HashKernelChoices(executor_->program()));
+}
+
+// Before a resumed run changes: all have read it by then.
+Status TrainRun::AgreeOnStart(const CheckpointState& start) {
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("other data", TextOf(start.data)));
+  return ranks_.Same("another checkpoint", std::to_string(start.step));
+}
+
 // Resolves the options, and locks an existing run folder for this process.
 Status TrainRun::Resolve() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_, &notes_.notes));
+  RIDGE_RETURN_IF_ERROR(AddInTree());
   if (resume_) {
     RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.out));
+    if (!ranks_.leads()) return Status();
     RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
     return Status();
   }
@@ -289,7 +351,7 @@ Status TrainRun::MakeExecutor() {
 }
 
 Status TrainRun::OpenFolder() {
-  if (resume_) return Status();
+  if (resume_ || !ranks_.leads()) return Status();
   RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
   options_.out = folder_->path();
   RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
@@ -315,7 +377,7 @@ Status TrainRun::OpenFolder() {
 Status TrainRun::WritePlan() {
   const PlanSummary summary = SummarizeJob(job_, executor_->program());
   const std::string text = observer_.OnPlanned(job_, summary);
-  if (resume_) return Status();
+  if (resume_ || !ranks_.leads()) return Status();
   if (!text.empty()) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("plan.txt"), text));
   return WriteFileAtomically(folder_->File("plan.json"), PlanToJson(summary) + "\n");
 }
@@ -332,7 +394,7 @@ Status TrainRun::TakeBadRecords() {
 
 Status TrainRun::KeepBadRecords() const {
   const std::vector<BadRecord> records = data_.bad_records->List();
-  if (records.empty()) return Status();
+  if (records.empty() || !ranks_.leads()) return Status();
   return WriteBadRecords(folder_->File(kBadRecordsFile), records);
 }
 
@@ -439,8 +501,8 @@ Status TrainRun::ForgetEnd(const CheckpointState& start) const {
 
 Status TrainRun::ReportStart(const CheckpointState& start) {
   if (request_.resume && !resume_)
-    observer_.OnWarning(folder_->path() + ": no run to resume; starting at step 0");
-  RunStart report = {folder_->path(),
+    observer_.OnWarning(options_.out + ": no run to resume; starting at step 0");
+  RunStart report = {options_.out,
                      resume_,
                      start.step,
                      data_.total_steps,
@@ -459,18 +521,23 @@ Status TrainRun::ReportStart(const CheckpointState& start) {
 
 Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
   if (result.killed) return MakeStoppedOutcome(result, RunEnd::kPreempted);
-  if (!result.last_checkpoint.ok()) return MakeStoppedOutcome(result, RunEnd::kCheckpointFailed);
+  // Only the rank that leads knows.
+  RIDGE_ASSIGN_OR_RETURN(const bool unsaved, ranks_.Any(!result.last_checkpoint.ok()));
+  if (unsaved) return MakeStoppedOutcome(result, RunEnd::kCheckpointFailed);
   if (result.preempted) return MakeStoppedOutcome(result, RunEnd::kPreempted);
   TrainOutcome outcome;
-  outcome.folder = folder_->path();
+  outcome.folder = options_.out;
   outcome.step = result.state.step;
   RIDGE_ASSIGN_OR_RETURN(const bool whole, EvaluateAtEnd(result, outcome.summary));
   if (!whole) return MakeStoppedOutcome(result, RunEnd::kPreempted);
+  RIDGE_RETURN_IF_ERROR(Summarize(result, outcome.summary));
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("other parameters after training",
+                                    outcome.summary.parameters_sha256, ErrorCode::kInternal));
+  if (!ranks_.leads()) return outcome;
   if (record_) {
     RIDGE_RETURN_IF_ERROR(
         WriteFileAtomically(folder_->File(kEvaluationFile), RecordToJson(*record_)));
   }
-  RIDGE_RETURN_IF_ERROR(Summarize(result, outcome.summary));
   RIDGE_RETURN_IF_ERROR(
       WriteFileAtomically(folder_->File("summary.json"), SummaryToJson(outcome.summary)));
   observer_.OnFinish(outcome.summary);
@@ -480,7 +547,7 @@ Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
 Result<TrainOutcome> TrainRun::MakeStoppedOutcome(const LoopResult& result, RunEnd end) const {
   TrainOutcome outcome;
   outcome.end = end;
-  outcome.folder = folder_->path();
+  outcome.folder = options_.out;
   outcome.step = result.state.step;
   outcome.message = end == RunEnd::kPreempted
                         ? fmt::format("stopped after step {}; go on with --resume {}", outcome.step,
@@ -498,7 +565,7 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
   if (data_.report_set() == data_.eval_set()) return true;
   Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, data_.eval_subject,
-                      options_.batch, data_.workers, data_.bad_records);
+                      options_.batch, data_.workers, data_.bad_records, machine_.communicator);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());
   if (!evaluation) return false;
   observer_.OnEvaluation({result.state.step, result.state.position.epoch, "test", *evaluation});
@@ -511,9 +578,13 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
 int64_t TrainRun::MeasuredSlotBytes() const {
   std::vector<BatchSpec> specs = {data_.train_spec};
   if (data_.eval_set() != nullptr) specs.push_back(data_.eval_spec);
-  int64_t bytes = SlotBytes(*executor_, specs, options_.batch);
+  const std::optional<SliceShare> share = ShareOf(executor_->program());
+  const auto rows = [&](int64_t batch) {
+    return share ? batch / share->slices * share->owned().count() : batch;
+  };
+  int64_t bytes = SlotBytes(*executor_, specs, rows(options_.batch));
   for (size_t i = 0; i < lengths_.size(); ++i)
-    bytes += SlotBytes(*executor_, {data_.length_specs[i]}, lengths_[i].batch);
+    bytes += SlotBytes(*executor_, {data_.length_specs[i]}, rows(lengths_[i].batch));
   return bytes;
 }
 

@@ -54,6 +54,10 @@ Result<TrainOptions> ResolveOptions(const TrainRequest& request,
                                     std::vector<std::string>* notes = nullptr);
 
 // Installs signal handlers while it runs (StopSignal); one process at a time trains in a folder.
+// With machine.communicator all its ranks call this with equal requests and machines, and get equal
+// outcomes; sums are a tree's.  Rank 0 alone writes the run folder, which the others only read, and
+// tells `observer` what happens.  Ranks that would not train the same fail with kInvalidArgument
+// before the first step.  A rank that fails alone must leave the job, so that the others fail too.
 // When options.model is a run, its model, model options and weights are used.  A resumed run may
 // have another number of epochs or steps: it goes on until then with the schedule of the new
 // number, and its options.json has it from then on.  Fails with kInvalidArgument (also for a

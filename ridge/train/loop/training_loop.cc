@@ -45,6 +45,7 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       executor_(*request.executor),
       request_(request),
       runner_(*request.executor, *request.job),
+      ranks_(request.communicator),
       tensors_(CollectTensors(*request.executor)),
       histograms_(tensors_),
       mean_of_form_(MeanOfForms()),
@@ -85,8 +86,9 @@ Result<LoopResult> TrainingLoop::Run() {
     if (Stopped()) break;
     RIDGE_RETURN_IF_ERROR(AfterUpdate());
     result_.killed = state_.step == request_.kill_after_step;
-    if (!Done() && (StopSignal::Requested() || state_.step == request_.preempt_after_step))
-      result_.preempted = true;
+    if (Done()) break;
+    RIDGE_ASSIGN_OR_RETURN(const bool stops, StopRequested());
+    result_.preempted = stops;
   }
   runner_.loader().Stop();
   if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
@@ -95,6 +97,11 @@ Result<LoopResult> TrainingLoop::Run() {
   result_.stopped_early = OutOfPatience() && state_.step < data_.total_steps;
   result_.state = state_;
   return std::move(result_);
+}
+
+// By a signal at any rank.
+Result<bool> TrainingLoop::StopRequested() {
+  return ranks_.Any(StopSignal::Requested() || state_.step == request_.preempt_after_step);
 }
 
 // Whether only `update` changes the values that a checkpoint stores.
@@ -157,7 +164,8 @@ Status TrainingLoop::AfterUpdate() {
   ReportStep();
   const bool evaluate = EvaluationDue();
   if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
-  if (Done() || (epoch_ended_ && histograms_.Due(MonotonicSeconds()))) WriteHistograms();
+  const bool histograms_due = Done() || (epoch_ended_ && histograms_.Due(MonotonicSeconds()));
+  if (ranks_.leads() && histograms_due) WriteHistograms();
   // The loader stops and drops its prefetched batches when an evaluation needs the slots, or when
   // an epoch ends before the data (the last batches fill no group).
   const int64_t used = data_.steps_per_epoch * job_.options.accumulate;
@@ -247,7 +255,7 @@ Status TrainingLoop::Evaluate() {
   if (evaluator_ == nullptr) {
     evaluator_ = std::make_unique<Evaluator>(executor_, data_.eval_set(), data_.eval_spec,
                                              data_.eval_subject, job_.options.batch, data_.workers,
-                                             data_.bad_records);
+                                             data_.bad_records, request_.communicator);
   }
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator_->Run());
   result_.preempted = !evaluation;
@@ -276,7 +284,7 @@ void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
 
 // Updates `best` and the checkpoint's state after its pending evaluation.
 void TrainingLoop::ChooseByEvaluation(const EvalResult& evaluation) {
-  if (!HasCheckpoint()) return;
+  if (!HasCheckpoint() || request_.checkpoints == nullptr) return;
   const bool best = data_.validation && TakeBetter(Judged(evaluation, state_.step), state_.best);
   const double begin = MonotonicSeconds();
   Warn("`best` is not up to date", request_.checkpoints->Amend(state_, best));
@@ -311,10 +319,11 @@ void TrainingLoop::SaveCheckpoint(bool due) {
                       state_.best);
   }
   if (due) state_.since_checkpoint = {};
+  saved_step_ = state_.step;
+  if (request_.checkpoints == nullptr) return;
   const double begin = MonotonicSeconds();
   state_.wall_s = wall_before_s_ + begin - started_s_;
   result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
-  saved_step_ = state_.step;
   saved_s_ = MonotonicSeconds();
   request_.log->Flush();
   saving_s_ += MonotonicSeconds() - begin;

@@ -4,6 +4,9 @@
 // Checkpoints and evaluations come between updates, in this order: an evaluation may take minutes,
 // and a signal that stops it must lose no updates.  An update allocates nothing.
 //
+// With several ranks all of them run the loop; they stop at the same step, and one leads: it writes
+// checkpoints and the log.  Losses, metrics and evaluations are those of all ranks together.
+//
 // The loop checks for signals between updates, batches of an evaluation, and micro-batches.  A
 // stopped update is discarded, unless the model has statistics: its batches have changed them,
 // which cannot be undone.
@@ -11,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "ridge/dist/agreement.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/step_runner.h"
 #include "ridge/train/loop/evaluation.h"
@@ -22,7 +26,7 @@
 
 namespace ridge {
 
-// All pointers outlive the loop.
+// All pointers outlive the loop.  `checkpoints` is nullptr at a rank that does not lead.
 struct LoopRequest {
   const PlannedJob* job = nullptr;
   const JobData* data = nullptr;
@@ -30,8 +34,9 @@ struct LoopRequest {
   const CheckpointWriter* checkpoints = nullptr;
   RunLog* log = nullptr;
   TrainObserver* observer = nullptr;
-  CheckpointState start;            // of a new run, or loaded
-  int64_t preempt_after_step = -1;  // as TrainRequest
+  Communicator* communicator = nullptr;  // of the ranks that train together; nullptr: one
+  CheckpointState start;                 // of a new run, or loaded
+  int64_t preempt_after_step = -1;       // as TrainRequest
   int64_t kill_after_step = -1;
 };
 
@@ -66,6 +71,7 @@ class TrainingLoop {
   bool MayGiveUpUpdate() const;
   std::vector<double> MeanOfForms() const;
   StepRunner::Hooks Hooks();
+  Result<bool> StopRequested();
 
   Status RunUpdate();
   Status RunStep(int step, int slot);
@@ -98,6 +104,7 @@ class TrainingLoop {
   Executor& executor_;
   const LoopRequest request_;
   StepRunner runner_;
+  Agreement ranks_;
   const CheckpointTensors tensors_;
   ValueHistograms histograms_;
   const std::vector<double> mean_of_form_;  // by LoadedBatch::form

@@ -5,6 +5,7 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/core/device_profile.h"
+#include "ridge/dist/communicator.h"
 #include "ridge/lower/roofline.h"
 #include "ridge/plan/hardware/software.h"
 #include "ridge/plan/parallel_regions.h"
@@ -25,6 +26,17 @@ struct Machine {
   // the nominal device chooses.
   std::map<std::string, double> kernel_s = {};
   InterOp inter_op = {};  // `--inter-op`
+  // The place of this process among the ranks that train one model; with several of them, or with a
+  // communicator, sums over slices are a tree's.
+  int rank = 0, ranks = 1;
+  Communicator* communicator = nullptr;  // not owned; nullptr: several ranks are planned only
+
+  void Join(Communicator& job) {
+    rank = job.rank();
+    ranks = job.size();
+    communicator = &job;
+  }
+  bool adds_in_tree() const { return ranks > 1 || communicator != nullptr; }
 
   bool is_here() const { return backend != nullptr; }
   KernelQuery& query() const { return is_here() ? *backend : *planned; }

@@ -84,6 +84,12 @@ Status CheckPrecision(const TrainOptions& o) {
 Status CheckSlices(const TrainOptions& o) {
   const Result<int64_t> slices = ParseSlices(o.slices);
   if (!slices.ok()) return slices.status();
+  if (o.sums == "tree" && o.accumulate > 1) {
+    return InvalidArgument(
+        fmt::format("--accumulate is {0}; --sums tree adds the slices of one batch. hint: --batch "
+                    "{1} --slices N, which needs no more memory than {0} batches of {2}",
+                    o.accumulate, o.batch * o.accumulate, o.batch));
+  }
   if (*slices == kAutoSlices || o.batch % *slices == 0) return Status();
   return InvalidArgument(
       fmt::format("--slices is {}; it must divide --batch, {}", *slices, o.batch));

@@ -56,7 +56,8 @@ struct TrainOptions {
   int64_t patience = 0;  // 0: no early stop
   int64_t batch = 32;
   int64_t accumulate = 1;
-  std::string slices = "auto";  // or the number of slices that a batch is run in
+  std::string slices = "auto";   // or the number of slices that a batch is run in
+  std::string sums = "running";  // of slices; or "tree": the same bits on any number of devices
   std::string recompute =
       "auto";  // cheap values for backward: recomputed ("all", "8") or kept ("off")
   OptimizerOptions optimizer;

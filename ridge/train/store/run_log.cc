@@ -53,7 +53,7 @@ void RunLog::OpenTrace(const std::string& path) {
 void RunLog::Warn(const Status& status) {
   if (status.ok() || status.message() == last_warning_) return;
   last_warning_ = status.message();
-  warn_(status.message());
+  if (warn_) warn_(status.message());
 }
 
 void RunLog::KeepBadRecords(BadRecordsPtr bad_records) {
@@ -62,7 +62,9 @@ void RunLog::KeepBadRecords(BadRecordsPtr bad_records) {
 }
 
 void RunLog::WriteNewBadRecords() {
-  if (bad_records_ == nullptr || bad_records_->count() == bad_records_written_) return;
+  if (bad_records_ == nullptr || bad_records_path_.empty() ||
+      bad_records_->count() == bad_records_written_)
+    return;
   const std::vector<BadRecord> records = bad_records_->List();
   Warn(WriteBadRecords(bad_records_path_, records));
   bad_records_written_ = static_cast<int64_t>(records.size());
@@ -79,6 +81,7 @@ void RunLog::AddReport(const MetricsReport& report) {
 }
 
 void RunLog::AddLayers(const LayerReport& report) {
+  if (layers_path_.empty()) return;
   std::ofstream file(layers_path_, std::ios::app);
   file << LayerReportLine(report) << std::flush;
   if (!file) Warn(Status(ErrorCode::kUnavailable, layers_path_ + ": cannot be written"));

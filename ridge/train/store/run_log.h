@@ -31,6 +31,8 @@ class RunLog {
     bool evaluation_owed = false;  // so is the evaluation at that step
   };
   RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace, WarnSink warn);
+  // Writes nothing: of a rank that does not lead.
+  RunLog() = default;
 
   // Keeps bad_records.jsonl: written by AddReport, AddEvaluation and Close when there are more.
   void KeepBadRecords(BadRecordsPtr bad_records);

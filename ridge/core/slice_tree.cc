@@ -1,0 +1,97 @@
+#include "ridge/core/slice_tree.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ridge/core/rounding.h"
+#include "ridge/core/status.h"
+
+namespace ridge {
+namespace {
+
+void AddParts(const SliceRange& node, const SliceRange& owned, std::vector<SliceRange>& parts) {
+  if (owned.first >= node.end || owned.end <= node.first) return;
+  if (owned.first <= node.first && node.end <= owned.end) {
+    parts.push_back(node);
+    return;
+  }
+  const int64_t cut = CutOf(node);
+  AddParts({node.first, cut}, owned, parts);
+  AddParts({cut, node.end}, owned, parts);
+}
+
+int64_t PartsIn(const SliceShare& share, int rank) {
+  return static_cast<int64_t>(PartsOf(share.OwnedBy(rank), share.slices).size());
+}
+
+}  // namespace
+
+SliceRange SliceShare::OwnedBy(int other) const {
+  return {other * slices / ranks, (other + 1) * slices / ranks};
+}
+
+int64_t CutOf(const SliceRange& node) {
+  RIDGE_CHECK(node.count() > 1, "a slice is not cut");
+  return node.first + static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(node.count() - 1)));
+}
+
+bool IsNode(const SliceRange& range, int64_t slices) {
+  SliceRange node = {0, slices};
+  while (node.first <= range.first && range.end <= node.end) {
+    if (node == range) return true;
+    if (node.count() == 1) return false;
+    const int64_t cut = CutOf(node);
+    node = range.first < cut ? SliceRange{node.first, cut} : SliceRange{cut, node.end};
+  }
+  return false;
+}
+
+std::vector<SliceRange> PartsOf(const SliceRange& owned, int64_t slices) {
+  std::vector<SliceRange> parts;
+  AddParts({0, slices}, owned, parts);
+  return parts;
+}
+
+std::vector<SliceFold> FoldsOf(const SliceRange& owned, int64_t slices) {
+  std::vector<SliceFold> folds;
+  std::vector<SliceRange> sums;
+  for (int64_t slice = owned.first; slice < owned.end; ++slice) {
+    SliceFold fold = {static_cast<int64_t>(sums.size()), 0};
+    sums.push_back({slice, slice + 1});
+    while (sums.size() > 1 && IsNode({sums[sums.size() - 2].first, slice + 1}, slices)) {
+      sums.pop_back();
+      sums.back().end = slice + 1;
+      ++fold.additions;
+    }
+    folds.push_back(fold);
+  }
+  return folds;
+}
+
+int64_t PositionsOf(const std::vector<SliceFold>& folds) {
+  int64_t positions = 0;
+  for (const SliceFold& fold : folds) positions = std::max(positions, fold.position + 1);
+  return positions;
+}
+
+ByteRange ChunkOf(int rank, int ranks, int64_t block_bytes) {
+  const int64_t lines = CeilDiv(block_bytes, kChunkLine);
+  const auto begin_of = [&](int r) {
+    return std::min(block_bytes, r * lines / ranks * kChunkLine);
+  };
+  return {begin_of(rank), begin_of(rank + 1)};
+}
+
+int64_t ReceivedBytes(const SliceShare& share, int64_t block_bytes) {
+  int64_t parts = 0;
+  for (int rank = 0; rank < share.ranks; ++rank)
+    parts += rank == share.rank ? 0 : PartsIn(share, rank);
+  return parts * ChunkOf(share.rank, share.ranks, block_bytes).bytes();
+}
+
+int64_t SentBytes(const SliceShare& share, int64_t block_bytes) {
+  const int64_t own = ChunkOf(share.rank, share.ranks, block_bytes).bytes();
+  return PartsIn(share, share.rank) * (block_bytes - own) + (share.ranks - 1) * own;
+}
+
+}  // namespace ridge

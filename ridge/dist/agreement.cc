@@ -1,0 +1,59 @@
+#include "ridge/dist/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/core/sha256.h"
+
+namespace ridge {
+
+Agreement::Agreement(Communicator* communicator)
+    : communicator_(communicator),
+      numbers_(static_cast<size_t>(size())),
+      sends_(numbers_.size()),
+      receives_(numbers_.size()) {}
+
+Status Agreement::ExchangeNumbers(uint64_t mine) {
+  const auto own = static_cast<size_t>(rank());
+  numbers_[own] = mine;
+  if (size() == 1) return Status();
+  for (size_t other = 0; other < numbers_.size(); ++other) {
+    sends_[other] = std::as_bytes(std::span(&numbers_[own], 1));
+    receives_[other] = std::as_writable_bytes(std::span(&numbers_[other], 1));
+  }
+  return communicator_->Exchange(sends_, receives_);
+}
+
+Result<bool> Agreement::Any(bool mine) {
+  RIDGE_RETURN_IF_ERROR(ExchangeNumbers(mine ? 1 : 0));
+  return std::any_of(numbers_.begin(), numbers_.end(), [](uint64_t is) { return is != 0; });
+}
+
+Status Agreement::Same(const std::string& what, const std::string& mine, ErrorCode code) {
+  Sha256 hash;
+  hash.Add(mine);
+  // 60 bits of it.
+  RIDGE_RETURN_IF_ERROR(ExchangeNumbers(std::stoull(hash.Hex().substr(0, 15), nullptr, 16)));
+  for (size_t other = 1; other < numbers_.size(); ++other) {
+    if (numbers_[other] != numbers_[0])
+      return Status(code, fmt::format("rank {} has {} than rank 0", other, what));
+  }
+  return Status();
+}
+
+Result<std::vector<std::vector<double>>> Agreement::All(const std::vector<double>& mine) {
+  RIDGE_RETURN_IF_ERROR(ExchangeNumbers(mine.size()));
+  std::vector<std::vector<double>> all(numbers_.size());
+  for (size_t other = 0; other < all.size(); ++other) all[other].resize(numbers_[other]);
+  all[static_cast<size_t>(rank())] = mine;
+  if (size() == 1) return all;
+  for (size_t other = 0; other < all.size(); ++other) {
+    sends_[other] = std::as_bytes(std::span(mine));
+    receives_[other] = std::as_writable_bytes(std::span(all[other]));
+  }
+  RIDGE_RETURN_IF_ERROR(communicator_->Exchange(sends_, receives_));
+  return all;
+}
+
+}  // namespace ridge

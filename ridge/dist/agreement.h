@@ -1,0 +1,40 @@
+// Agreement: what the ranks of a job decide together.  Every call is one that all ranks make.
+//
+// The constructor allocates; Any() allocates nothing.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/dist/communicator.h"
+
+namespace ridge {
+
+class Agreement {
+ public:
+  // `communicator`: nullptr for a job of one rank, which agrees with itself.
+  explicit Agreement(Communicator* communicator);
+
+  int rank() const { return communicator_ == nullptr ? 0 : communicator_->rank(); }
+  int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
+  // Rank 0 alone writes and prints.
+  bool leads() const { return rank() == 0; }
+
+  // Whether `mine` is true at any rank.
+  Result<bool> Any(bool mine);
+  // Fails at all ranks unless `mine` is the same everywhere; `what` names it: "rank 2 has another
+  // plan than rank 0".
+  Status Same(const std::string& what, const std::string& mine,
+              ErrorCode code = ErrorCode::kInvalidArgument);
+  // The numbers of every rank, by rank.
+  Result<std::vector<std::vector<double>>> All(const std::vector<double>& mine);
+
+ private:
+  Status ExchangeNumbers(uint64_t mine);
+
+  Communicator* const communicator_;
+  std::vector<uint64_t> numbers_;  // by rank
+  std::vector<std::span<const std::byte>> sends_;
+  std::vector<std::span<std::byte>> receives_;
+};
+
+}  // namespace ridge

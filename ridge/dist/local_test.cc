@@ -1,0 +1,90 @@
+#include "ridge/dist/local.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "ridge/dist/agreement.h"
+#include "ridge/dist/test_ranks.h"
+
+namespace ridge {
+namespace {
+
+TEST(LocalCommunicatorTest, EveryRankGetsWhatTheOthersSendIt) {
+  RunRanks(
+      4,
+      [](Communicator& communicator) {
+        const int own = communicator.rank();
+        std::array<int, 4> out{}, in{};
+        std::vector<std::span<const std::byte>> sends;
+        std::vector<std::span<std::byte>> receives;
+        for (size_t other = 0; other < 4; ++other) {
+          out[other] = 10 * own + static_cast<int>(other);
+          sends.push_back(std::as_bytes(std::span(&out[other], 1)));
+          receives.push_back(std::as_writable_bytes(std::span(&in[other], 1)));
+        }
+        for (int round = 0; round < 20; ++round) {
+          in = {};
+          ASSERT_TRUE(communicator.Exchange(sends, receives).ok());
+          for (int other = 0; other < 4; ++other)
+            EXPECT_EQ(in[static_cast<size_t>(other)], other == own ? 0 : 10 * other + own);
+        }
+        EXPECT_EQ(communicator.sent_bytes(), 20 * 3 * 4);
+      },
+      /*most_delay_us=*/200);
+}
+
+TEST(LocalCommunicatorTest, ARankThatLeftEndsTheExchangesOfTheOthers) {
+  RunRanks(3, [](Communicator& communicator) {
+    if (communicator.rank() == 1) return;
+    Agreement agreement(&communicator);
+    const Status status = agreement.Any(false).status();
+    EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(status.message().substr(0, 5), "rank ");
+  });
+}
+
+TEST(LocalCommunicatorTest, OtherBytesThanExpectedAreAnError) {
+  RunRanks(2, [](Communicator& communicator) {
+    std::array<std::byte, 8> bytes{};
+    const std::span<std::byte> all(bytes);
+    const auto own = static_cast<size_t>(communicator.rank());
+    const Status status =
+        communicator.Exchange(std::vector<std::span<const std::byte>>(2, all.first(4 * own)),
+                              std::vector<std::span<std::byte>>(2, all.first(8)));
+    EXPECT_EQ(status.message(), own == 0 ? "rank 1 sends 4 bytes to rank 0, which expects 8"
+                                         : "rank 0 sends 0 bytes to rank 1, which expects 8");
+  });
+}
+
+TEST(AgreementTest, AnyRankDecidesForAll) {
+  RunRanks(3, [](Communicator& communicator) {
+    Agreement agreement(&communicator);
+    EXPECT_FALSE(*agreement.Any(false));
+    EXPECT_TRUE(*agreement.Any(communicator.rank() == 2));
+    EXPECT_EQ(agreement.leads(), communicator.rank() == 0);
+  });
+}
+
+TEST(AgreementTest, WhatDiffersIsNamed) {
+  RunRanks(3, [](Communicator& communicator) {
+    Agreement agreement(&communicator);
+    EXPECT_TRUE(agreement.Same("another plan", "a").ok());
+    EXPECT_EQ(agreement.Same("another plan", communicator.rank() == 2 ? "b" : "a").message(),
+              "rank 2 has another plan than rank 0");
+    const std::vector<double> mine(static_cast<size_t>(communicator.rank()), 0.5);
+    EXPECT_EQ(*agreement.All(mine), (std::vector<std::vector<double>>{{}, {0.5}, {0.5, 0.5}}));
+  });
+}
+
+TEST(AgreementTest, AJobOfOneRankAgreesWithItself) {
+  Agreement alone(nullptr);
+  EXPECT_TRUE(*alone.Any(true));
+  EXPECT_FALSE(*alone.Any(false));
+  EXPECT_TRUE(alone.Same("another plan", "a").ok());
+  EXPECT_EQ(*alone.All({7}), std::vector<std::vector<double>>{{7}});
+  EXPECT_TRUE(alone.leads());
+}
+
+}  // namespace
+}  // namespace ridge

@@ -1,0 +1,51 @@
+// The nodes of a step that adds up its slices in a tree (StepPlan::tree), and where its sums lie.
+//
+//   tree_add   in the loop, behind a slice: adds the sums that make a node of the tree; it reads
+//   and
+//              writes the blocks of TreePlan
+//   tree_sum   behind the loop, with several ranks: exchanges the ranks' parts and adds them
+//
+// Every slice's addends are written into the block at the slice's position (SliceFold), and the sum
+// over the batch lies at position 0.  A collective is a node, so all ranks come to them in the
+// order of the plan.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/plan/program.h"
+
+namespace ridge {
+
+inline constexpr char kTreeAddKernel[] = "tree_add";
+inline constexpr char kTreeSumKernel[] = "tree_sum";
+
+inline bool IsTreeNode(const PlannedNode& node) {
+  return node.def == nullptr &&
+         (node.choice.kernel == kTreeAddKernel || node.choice.kernel == kTreeSumKernel);
+}
+
+// Adds the nodes to the steps, and the further blocks to the persistent values.
+// REQUIRES: PeelFirstSlice() has run.
+void FormTreeSums(Program& program);
+
+// The blocks of sums in the order in which PlacePersistent() lays them side by side: persistent
+// indices.  Steps with equal sums share a block.
+std::vector<std::vector<int>> SumBlocks(const Program& program);
+
+// Offset in the arena of a sum at a position (SliceFold).
+int64_t SumOffset(const Program& program, const StepPlan& step, int sum, int64_t position);
+
+// The part of each batch that the program computes; none: all of it, in running sums.
+std::optional<SliceShare> ShareOf(const Program& program);
+
+// A node that ranks run together.
+struct Collective {
+  std::string step, op;
+  int64_t bytes = 0;          // that are summed
+  int64_t sent_bytes = 0;     // by this rank, in one run
+  int64_t scratch_bytes = 0;  // for what it receives
+};
+std::vector<Collective> CollectivesOf(const Program& program);
+
+}  // namespace ridge

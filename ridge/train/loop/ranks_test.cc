@@ -1,0 +1,320 @@
+// Trainings on several ranks, which are threads of the test: their bits are those of one process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <mutex>
+
+#include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/core/files.h"
+#include "ridge/dist/test_ranks.h"
+#include "ridge/plan/tree_sums.h"
+#include "ridge/train/job/step_runner.h"
+#include "ridge/train/load/forward.h"
+#include "ridge/train/loop/test_support.h"
+
+namespace ridge {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kMlp[] = "mlp:hidden=24,layers=2,inputs=12,classes=5";
+constexpr char kCnn[] = "cnn:filters=4";
+constexpr char kGpt[] = "gpt:layers=1,hidden=16,heads=2,context=8,vocab=32";
+constexpr int kMostDelay_us = 200;
+
+// What all ranks of a job had at its end.
+struct Ended {
+  std::vector<Result<TrainOutcome>> outcomes;  // by rank
+  std::vector<Recorder> recorders;
+  const TrainOutcome& first() const { return *outcomes.front(); }
+  std::string hash() const { return first().summary.parameters_sha256; }
+};
+
+class RanksTest : public testing::Test {
+ protected:
+  // 24 samples a batch are cut into 8 and into 12 slices.
+  TrainRequest Request(const std::string& model, const std::string& out) {
+    TrainRequest request;
+    request.options.model = model;
+    request.options.data = "synthetic";
+    request.options.validation = "0.1";
+    request.options.batch = 24;
+    request.options.slices = "8";
+    request.options.sums = "tree";
+    request.options.steps = 30;
+    request.options.eval_every = 10;
+    request.options.clip_norm = 1;
+    request.options.out = folder_.File(out);
+    request.rehearse_s = 0;
+    return request;
+  }
+
+  // On so many ranks; 0: in a process that knows of none.
+  Ended TrainOn(int ranks, const TrainRequest& request) {
+    const int recorders = std::max(1, ranks);
+    Ended ended;
+    ended.recorders.resize(static_cast<size_t>(recorders));
+    ended.outcomes.resize(static_cast<size_t>(recorders), Status(ErrorCode::kInternal, "not run"));
+    const auto train = [&](Communicator* communicator) {
+      const auto rank = static_cast<size_t>(communicator == nullptr ? 0 : communicator->rank());
+      Result<std::unique_ptr<Backend>> backend =
+          MakeCpuBackend(/*threads=*/1, ConvKernels::kDirect);
+      ASSERT_TRUE(backend.ok()) << backend.status().message();
+      Machine machine = TestMachine().get();
+      machine.backend = backend->get();
+      if (communicator != nullptr) machine.Join(*communicator);
+      ended.outcomes[rank] = Train(RequestOf(rank, request), machine, ended.recorders[rank]);
+    };
+    if (ranks == 0) {
+      train(nullptr);
+    } else {
+      RunRanks(
+          ranks, [&](Communicator& communicator) { train(&communicator); }, kMostDelay_us);
+    }
+    return ended;
+  }
+
+  virtual TrainRequest RequestOf(size_t /*rank*/, const TrainRequest& request) { return request; }
+
+  Ended MustTrain(int ranks, const TrainRequest& request) {
+    Ended ended = TrainOn(ranks, request);
+    for (const Result<TrainOutcome>& outcome : ended.outcomes)
+      EXPECT_TRUE(outcome.ok()) << ranks << " ranks: " << outcome.status().message();
+    return ended;
+  }
+
+  std::string Refusal(int ranks, const TrainRequest& request) {
+    const Ended ended = TrainOn(ranks, request);
+    for (const Result<TrainOutcome>& outcome : ended.outcomes)
+      EXPECT_EQ(outcome.status().message(), ended.outcomes[0].status().message());
+    EXPECT_FALSE(std::filesystem::exists(request.options.out));
+    return ended.outcomes[0].status().message();
+  }
+
+  void ExpectTheSameBits(const std::string& model) {
+    for (const std::string slices : {"8", "12"}) {
+      TrainRequest request = Request(model, "alone-" + slices);
+      request.options.slices = slices;
+      const Ended alone = MustTrain(0, request);
+      ASSERT_EQ(alone.recorders[0].losses.size(), 30u);
+      ASSERT_EQ(alone.recorders[0].evaluations.size(), 3u);
+      for (const int ranks : {1, 2, 3, 4, 6, 8}) {
+        request.options.out = folder_.File("ranks-" + slices + "-" + std::to_string(ranks));
+        const Ended ended = MustTrain(ranks, request);
+        for (const Result<TrainOutcome>& outcome : ended.outcomes)
+          EXPECT_EQ(outcome->summary.parameters_sha256, alone.hash()) << ranks << " ranks";
+        EXPECT_EQ(ended.recorders[0].losses, alone.recorders[0].losses);
+        ExpectTheSameEvaluations(ended, alone);
+      }
+    }
+  }
+
+  static void ExpectTheSameEvaluations(const Ended& ended, const Ended& alone) {
+    const std::vector<EvaluationReport>&now = ended.recorders[0].evaluations,
+          &then = alone.recorders[0].evaluations;
+    ASSERT_EQ(now.size(), then.size());
+    for (size_t i = 0; i < then.size(); ++i) {
+      EXPECT_EQ(now[i].result.loss, then[i].result.loss);
+      EXPECT_EQ(now[i].result.accuracy, then[i].result.accuracy);
+      EXPECT_EQ(now[i].result.samples, then[i].result.samples);
+      EXPECT_EQ(now[i].result.metrics, then[i].result.metrics);
+    }
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(RanksTest, AnMlpHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kMlp); }
+TEST_F(RanksTest, ACnnHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kCnn); }
+TEST_F(RanksTest, AGptHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kGpt); }
+
+TEST_F(RanksTest, DropoutDrawsByTheSampleOfTheBatch) {
+  ExpectTheSameBits(folder_.Write("net.ridge", R"(graph net
+  x = input f32[batch,12]
+  label = input i64[batch]
+  rng = input i64[3]
+  w1 = parameter f32[12,32] init=uniform(0.3)
+  w2 = parameter f32[32,5] init=uniform(0.3)
+  h = matmul(x, w1)
+  r = relu(h)
+  d = dropout(r, rng, rate=0.3, stream=1)
+  logits = matmul(d, w2)
+  losses = softmax_cross_entropy(logits, label)
+  loss = reduce_mean(losses)
+  output logits
+  output loss
+)"));
+}
+
+TEST_F(RanksTest, UpToThreeSlicesATreeHasTheBitsOfARunningSum) {
+  TrainRequest request = Request(kMlp, "tree");
+  for (const std::string slices : {"2", "3"}) {
+    request.options.slices = slices;
+    request.options.out = folder_.File("tree" + slices);
+    request.options.sums = "tree";
+    const std::string tree = MustTrain(0, request).hash();
+    request.options.out = folder_.File("running" + slices);
+    request.options.sums = "running";
+    EXPECT_EQ(MustTrain(0, request).hash(), tree) << slices << " slices";
+  }
+}
+
+TEST_F(RanksTest, OneRankLeads) {
+  const Ended ended = MustTrain(3, Request(kMlp, "run"));
+  EXPECT_EQ(ended.recorders[0].losses.size(), 30u);
+  for (size_t rank = 1; rank < 3; ++rank) {
+    EXPECT_TRUE(ended.recorders[rank].losses.empty());
+    EXPECT_TRUE(ended.recorders[rank].checkpoints.empty());
+  }
+  for (const char* file : {"options.json", "plan.json", "metrics.jsonl", "summary.json"})
+    EXPECT_TRUE(std::filesystem::exists(folder_.File("run/" + std::string(file)))) << file;
+  const std::string plan = *ReadFile(folder_.File("run/plan.json"));
+  EXPECT_THAT(plan, HasSubstr("\"collectives\""));
+}
+
+TEST_F(RanksTest, AnotherNumberOfRanksGoesOnWithTheSameBits) {
+  const std::string whole = MustTrain(0, Request(kMlp, "whole")).hash();
+  TrainRequest request = Request(kMlp, "parts");
+  request.options.checkpoint_every = 4;
+  request.preempt_after_step = 7;
+  EXPECT_EQ(MustTrain(2, request).first().end, RunEnd::kPreempted);
+  request.resume = true;
+  request.preempt_after_step = 13;
+  for (const Result<TrainOutcome>& outcome : MustTrain(6, request).outcomes)
+    EXPECT_EQ(outcome->step, 13);
+  request.preempt_after_step = -1;
+  request.kill_after_step = 18;  // the newest checkpoint is that of step 16
+  MustTrain(3, request);
+  request.kill_after_step = -1;
+  EXPECT_EQ(MustTrain(1, request).hash(), whole);
+}
+
+TEST_F(RanksTest, ARunOfSeveralRanksGoesOnInAPlainProcess) {
+  const std::string whole = MustTrain(0, Request(kMlp, "whole")).hash();
+  TrainRequest request = Request(kMlp, "parts");
+  request.preempt_after_step = 7;
+  MustTrain(4, request);
+  request.resume = true;
+  request.preempt_after_step = -1;
+  EXPECT_EQ(MustTrain(0, request).hash(), whole);
+}
+
+class StoppedRankTest : public RanksTest {
+ protected:
+  TrainRequest RequestOf(size_t rank, const TrainRequest& request) override {
+    TrainRequest own = request;
+    if (rank == 1) own.preempt_after_step = 5;
+    return own;
+  }
+};
+
+TEST_F(StoppedRankTest, AStopOfOneRankStopsAllAtTheSameStep) {
+  const Ended ended = MustTrain(3, Request(kMlp, "run"));
+  for (const Result<TrainOutcome>& outcome : ended.outcomes) {
+    EXPECT_EQ(outcome->end, RunEnd::kPreempted);
+    EXPECT_EQ(outcome->step, 5);
+  }
+  EXPECT_EQ(ended.recorders[0].checkpoints, std::vector<int64_t>{5});
+}
+
+class OtherRankTest : public RanksTest {
+ protected:
+  TrainRequest RequestOf(size_t rank, const TrainRequest& request) override {
+    TrainRequest own = request;
+    if (rank == 1) own.options.lr = 0.5;
+    return own;
+  }
+};
+
+TEST_F(OtherRankTest, RanksOfOtherOptionsAreRefused) {
+  EXPECT_EQ(Refusal(3, Request(kMlp, "run")), "rank 1 has other options than rank 0");
+}
+
+TEST_F(RanksTest, AllRanksFailWhenTheLossIsNotFinite) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.lr = 1e30;
+  request.options.optimizer.name = "sgd";
+  request.options.clip_norm = 0;
+  const Ended ended = TrainOn(3, request);
+  for (const Result<TrainOutcome>& outcome : ended.outcomes)
+    EXPECT_EQ(outcome.status().code(), ErrorCode::kFailed) << outcome.status().message();
+}
+
+TEST_F(RanksTest, ADeviceNeedsASlice) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.slices = "4";
+  EXPECT_EQ(Refusal(6, request),
+            "--slices is 4; 6 devices need at least one each. hint: --slices 8");
+  request.options.slices = "auto";
+  request.options.batch = 4;
+  EXPECT_EQ(Refusal(6, request),
+            "--batch is 4, of all devices together; 6 devices need at least a sample each. hint: "
+            "--batch 6");
+}
+
+TEST_F(RanksTest, TheFewestSlicesAreTheDefault) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.slices = "auto";
+  request.options.sums = "running";
+  MustTrain(3, request);
+  const std::string options = *ReadFile(folder_.File("run/options.json"));
+  EXPECT_THAT(options, HasSubstr("\"slices\": \"4\""));
+  EXPECT_THAT(options, HasSubstr("\"sums\": \"tree\""));
+}
+
+TEST_F(RanksTest, ARunInRunningSumsStaysOnOneDevice) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.sums = "running";
+  request.preempt_after_step = 5;
+  MustTrain(0, request);
+  request.resume = true;
+  const Ended ended = TrainOn(2, request);
+  EXPECT_EQ(ended.outcomes[1].status().message(),
+            request.options.out +
+                ": --sums is running, which gives other bits on another number of devices; "
+                "--devices needs tree. hint: a new run, or --resume without --devices");
+}
+
+TEST_F(RanksTest, BatchNormIsRefusedAsInSlices) {
+  TrainRequest request = Request("resnet18:image=32,classes=4", "run");
+  EXPECT_THAT(Refusal(2, request), HasSubstr("a batch can't be cut into slices"));
+}
+
+TEST_F(RanksTest, AccumulationIsRefused) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.accumulate = 2;
+  EXPECT_EQ(
+      Refusal(2, request),
+      "--accumulate is 2; --sums tree adds the slices of one batch. hint: --batch 48 --slices "
+      "N, which needs no more memory than 2 batches of 24");
+}
+
+// Of the step alone, without what ranks agree on.
+TEST_F(RanksTest, AStepSendsTheBytesThatItsPlanForetells) {
+  for (const int ranks : {2, 3, 8}) {
+    RunRanks(ranks, [&](Communicator& communicator) {
+      Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
+      ASSERT_TRUE(backend.ok());
+      Machine machine = TestMachine().get();
+      machine.backend = backend->get();
+      machine.Join(communicator);
+      TrainOptions options = Request(kMlp, "none").options;
+      Result<Forward> forward = LoadForward(options, options.model);
+      ASSERT_TRUE(forward.ok()) << forward.status().message();
+      Result<PlannedJob> job = PlanJob(options, forward->graph, nullptr, machine);
+      ASSERT_TRUE(job.ok()) << job.status().message();
+      const std::vector<Collective> collectives = CollectivesOf(job->program);
+      ASSERT_EQ(collectives.size(), 2u);  // train, eval
+      auto executor = Executor::Create(std::move(job->program), **backend, &communicator);
+      ASSERT_TRUE(executor.ok()) << executor.status().message();
+      ASSERT_TRUE((*executor)->transfers().Initialize(0).ok());
+      StepRunner runner(**executor, *job);
+      for (int64_t step = 0; step < 3; ++step) ASSERT_TRUE(runner.Run({0.01, step, 0}).ok());
+      EXPECT_EQ(communicator.sent_bytes(), 3 * collectives[0].sent_bytes);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace ridge
