@@ -22,10 +22,16 @@ std::vector<std::string> Places(const std::string& file) {
   return {program.parent_path() / "lib/ridge" / file, program / file};
 }
 
-Status NotThere(Mpi mpi, const std::string& reason) {
+// `found` is the plug-in's file; "" where there is none.
+Status CannotLoad(Mpi mpi, const std::string& found) {
+  const std::string reason = ::dlerror();
+  if (!found.empty()) {
+    return Status(ErrorCode::kDevice, fmt::format("{} cannot be loaded: {}. hint: {}", found,
+                                                  reason, MpiRemedy(mpi, /*plugin=*/false)));
+  }
   return Status(ErrorCode::kDevice,
-                fmt::format("{} is reached by a plug-in, {}, which is not there{}. hint: {}",
-                            MpiName(mpi), MpiPluginFile(mpi), reason, MpiRemedy(mpi, true)));
+                fmt::format("{} is reached by a plug-in, {}, which is not there. hint: {}",
+                            MpiName(mpi), MpiPluginFile(mpi), MpiRemedy(mpi, /*plugin=*/true)));
 }
 
 }  // namespace
@@ -55,7 +61,7 @@ Result<const RidgeMpiApi*> LoadMpiPlugin(Mpi mpi) {
   const std::string place = found.empty() ? MpiPluginFile(mpi) : found;
   // Stays open: its functions are used as long as the program runs.
   void* library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return NotThere(mpi, fmt::format(" ({})", ::dlerror()));
+  if (library == nullptr) return CannotLoad(mpi, found);
   const auto entry = reinterpret_cast<RidgeMpiEntry>(::dlsym(library, "ridge_mpi_api"));
   if (entry != nullptr && entry()->abi == RIDGE_MPI_ABI) return entry();
   return Status(

@@ -13,6 +13,10 @@ namespace ridge {
 namespace {
 
 Mpi MpiOf(const std::string& id) { return id == MpiId(Mpi::kMpich) ? Mpi::kMpich : Mpi::kOpenMpi; }
+// Of a message, what is wrong: the mend says what to do.
+std::string WithoutHint(const std::string& message) {
+  return message.substr(0, message.find(". hint: "));
+}
 const char* NameOf(const std::string& id) { return MpiName(MpiOf(id)); }
 
 void JudgeMpi(const Probe::Mpi& mpi, Judgement& judgement) {
@@ -23,7 +27,8 @@ void JudgeMpi(const Probe::Mpi& mpi, Judgement& judgement) {
                               mpi.launcher, MpiPluginFile(MpiOf(mpi.id))),
                   MpiRemedy(MpiOf(mpi.id), /*plugin=*/true));
   } else if (!mpi.failure.empty()) {
-    judgement.Add(Severity::kWarning, name, mpi.failure, MpiRemedy(MpiOf(mpi.id), true));
+    judgement.Add(Severity::kWarning, name, WithoutHint(mpi.failure),
+                  MpiRemedy(MpiOf(mpi.id), /*plugin=*/false));
   } else if (mpi.launcher.empty()) {
     judgement.Add(Severity::kWarning, name, "its plug-in is here, its mpirun is not in PATH",
                   MpiRemedy(MpiOf(mpi.id), /*plugin=*/false));
@@ -50,7 +55,7 @@ void JudgeMpis(Judgement& judgement) {
 void JudgeStart(Judgement& judgement) {
   const Probe::Cluster& cluster = *judgement.probe.cluster;
   if (!cluster.start_failure.empty()) {
-    judgement.Add(Severity::kBlocking, "srun", cluster.start_failure,
+    judgement.Add(Severity::kBlocking, "srun", WithoutHint(cluster.start_failure),
                   "srun --mpi=pmix with Open MPI, srun --mpi=pmi2 with MPICH");
   }
   if (cluster.started_by.empty()) return;
@@ -149,7 +154,7 @@ void JudgeCores(Judgement& judgement) {
   if (ranks <= threads) return;
   judgement.Add(Severity::kWarning, "cores",
                 fmt::format("{} ranks share {}: they wait for each other to run", ranks,
-                            FormatCountOf(threads, "core")),
+                            FormatCountOf(threads, "CPU")),
                 fmt::format("--devices {}", threads));
 }
 

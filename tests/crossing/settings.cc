@@ -8,10 +8,10 @@ namespace ridge::crossing {
 
 std::string TextOf(const Setting& s) {
   return fmt::format(
-      "slices {}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state {}, "
+      "slices {}{}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state {}, "
       "passes "
       "{}",
-      s.slices, s.accumulate, s.in_place ? "on" : "off", s.lanes, s.layout ? "on" : "off",
+      s.slices, s.tree ? " in a tree" : "", s.accumulate, s.in_place ? "on" : "off", s.lanes, s.layout ? "on" : "off",
       s.recompute, s.optimizer, s.state, s.passes ? "on" : "off");
 }
 
@@ -21,7 +21,7 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
   static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "full:1KiB", "full"};
   static constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
   static constexpr const char* kStates[] = {"f32", "bf16", "8bit"};
-  std::vector<Setting> settings = {{}, {4, 1, true, 2, true, "full", "adam", "f32", true}};
+  std::vector<Setting> settings = {{}, {4, 1, false, true, 2, true, "full", "adam", "f32", true}};
   while (static_cast<int>(settings.size()) < count) {
     Setting s;
     s.slices = int64_t{1} << below(3);
@@ -32,6 +32,7 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
     s.recompute = kRecompute[below(6)];
     s.optimizer = kOptimizers[below(4)];
     s.passes = below(4) != 0;
+    s.tree = s.slices > 1 && s.accumulate == 1 && (seed + settings.size()) % 2 == 0;
     if (s.optimizer != "sgd") s.state = kStates[below(3)];
     settings.push_back(s);
   }
@@ -45,7 +46,8 @@ std::vector<Setting> Simpler(const Setting& setting) {
     change(s);
     if (TextOf(s) != TextOf(setting)) simpler.push_back(s);
   };
-  with([](Setting& s) { s.slices = 1; });
+  with([](Setting& s) { s.slices = 1, s.tree = false; });
+  with([](Setting& s) { s.tree = false; });
   with([](Setting& s) { s.slices = std::min<int64_t>(s.slices, 2); });
   with([](Setting& s) { s.accumulate = 1; });
   with([](Setting& s) { s.in_place = false; });

@@ -10,6 +10,7 @@ namespace ridge::crossing {
 struct Setting {
   int64_t slices = 1;
   int64_t accumulate = 1;
+  bool tree = false;  // slices are added in a tree
   bool in_place = false;
   int lanes = 1;        // --inter-op
   bool layout = false;  // with it, weights stay packed

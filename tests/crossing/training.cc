@@ -47,6 +47,7 @@ TrainingGraphOptions OptionsOf(const Setting& setting) {
   if (setting.optimizer.starts_with("adam")) options.optimizer.epsilon = kEpsilon;
   options.accumulate = setting.accumulate;
   options.slices = setting.slices;
+  if (setting.tree) options.share = SliceShare{setting.slices, 0, 1};
   return options;
 }
 
@@ -118,6 +119,7 @@ class Interpreter {
     for (const ValueId id : named.graph.ValuesOfKind(ValueKind::kState)) Start(named, id, true);
     for (const ValueId id : named.graph.ValuesOfKind(ValueKind::kParameter))
       Start(named, id, false);
+    if (named.share) return RunTree(named, follows, update, part);
     for (int64_t slice = 0; slice < named.slices; ++slice) {
       RIDGE_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
                              EvaluateGraph(named.graph, Given(named, update, part, slice), kSeed));
@@ -133,6 +135,56 @@ class Interpreter {
       }
     }
     return Status();
+  }
+
+  // Every slice by itself, then its addends by the tree, then what follows from the sums.
+  Status RunTree(const NamedGraph& named, const std::vector<bool>& follows, int64_t update,
+                 int64_t part) {
+    std::vector<std::vector<Tensor>> slices;
+    for (int64_t slice = 0; slice < named.slices; ++slice) {
+      RIDGE_ASSIGN_OR_RETURN(std::vector<Tensor> values,
+                             EvaluateGraph(named.graph, Given(named, update, part, slice), kSeed));
+      for (const GraphUpdate& change : named.graph.updates()) {
+        const std::string& name = named.graph.value(change.variable).name;
+        const auto value = static_cast<size_t>(change.value);
+        if (!follows[value] && !IsSum(named, name)) variables_[name] = values[value];
+      }
+      slices.push_back(std::move(values));
+    }
+    for (const GraphUpdate& change : named.graph.updates()) {
+      const std::string& name = named.graph.value(change.variable).name;
+      if (IsSum(named, name)) variables_[name] = TreeSum(slices, change.value, {0, named.slices});
+    }
+    RIDGE_ASSIGN_OR_RETURN(
+        const std::vector<Tensor> values,
+        EvaluateGraph(named.graph, Given(named, update, part, named.slices - 1), kSeed));
+    for (const GraphUpdate& change : named.graph.updates()) {
+      const auto value = static_cast<size_t>(change.value);
+      if (follows[value])
+        variables_[named.graph.value(change.variable).name] = values[value];
+    }
+    for (const GraphOutput& output : named.graph.outputs()) {
+      const auto value = static_cast<size_t>(output.value);
+      left_[fmt::format("{} {} {} {}", update, part, named.name, output.name)] =
+          Numbers(follows[value] ? values[value] : slices.back()[value]);
+    }
+    return Status();
+  }
+
+  static Tensor TreeSum(const std::vector<std::vector<Tensor>>& slices, ValueId value,
+                        const SliceRange& node) {
+    if (node.count() == 1)
+      return slices[static_cast<size_t>(node.first)][static_cast<size_t>(value)];
+    const int64_t cut = CutOf(node);
+    const Tensor left = TreeSum(slices, value, {node.first, cut});
+    const Tensor right = TreeSum(slices, value, {cut, node.end});
+    Tensor sum(left.type());
+    const DType dtype = left.type().dtype;
+    for (int64_t i = 0; i < sum.elements(); ++i) {
+      StoreFromDouble(dtype, sum.mutable_data(), i,
+                      LoadAsDouble(dtype, left.data(), i) + LoadAsDouble(dtype, right.data(), i));
+    }
+    return sum;
   }
 
   static bool IsSum(const NamedGraph& named, const std::string& name) {

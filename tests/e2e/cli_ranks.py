@@ -120,9 +120,9 @@ class Ranks(RidgeTest):
     def test_a_plug_in_that_is_not_there_says_what_brings_it(self):
         done = self.mpirun("openmpi", 2, *TRAIN, env={"RIDGE_MPI": "/no/such.so"})
         self.assertEqual(done.returncode, 6, done.stderr)
-        self.assertRegex(self.lines(done)[0], r"^ridge: Open MPI is reached by a plug-in, "
-                         r"libridge_mpi_openmpi\.so, which is not there \(.*\)\. hint: apt-get install "
-                         r"openmpi-bin libopenmpi-dev, then `make build`$")
+        self.assertEqual(self.lines(done)[0], "ridge: Open MPI is reached by a plug-in, "
+                         "libridge_mpi_openmpi.so, which is not there. hint: apt-get install "
+                         "openmpi-bin libopenmpi-dev, then `make build`")
 
     def test_ranks_that_were_not_started_alike_are_refused(self):
         for mpi in MPIRUN:

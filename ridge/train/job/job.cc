@@ -151,9 +151,14 @@ Status TakeOffload(const Machine& machine, PlannedJob& job) {
   return Status();
 }
 
-Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
+Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine,
                              const std::vector<LengthForm>& lengths) {
+  TrainOptions options = given;
+  if (machine.adds_in_tree()) {
+    options.sums = "tree";
+    RIDGE_RETURN_IF_ERROR(CheckOptions(options));
+  }
   PlannedJob job;
   job.options = options;
   RIDGE_ASSIGN_OR_RETURN(job.facts, InspectForward(forward));

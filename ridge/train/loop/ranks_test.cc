@@ -9,6 +9,7 @@
 #include "ridge/core/files.h"
 #include "ridge/dist/test_ranks.h"
 #include "ridge/plan/tree_sums.h"
+#include "ridge/report/plan_report.h"
 #include "ridge/train/job/step_runner.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/loop/test_support.h"
@@ -160,6 +161,47 @@ TEST_F(RanksTest, UpToThreeSlicesATreeHasTheBitsOfARunningSum) {
   }
 }
 
+TEST_F(RanksTest, EightSlicesInATreeHaveOtherBitsThanInARunningSum) {
+  TrainRequest request = Request(kMlp, "tree");
+  const std::string tree = MustTrain(0, request).hash();
+  request.options.out = folder_.File("running");
+  request.options.sums = "running";
+  EXPECT_NE(MustTrain(0, request).hash(), tree);
+}
+
+// The divisor is the number of labels that count in the whole batch, which no rank reads whole.
+TEST_F(RanksTest, IgnoredLabelsAreCountedInTheWholeBatch) {
+  ExpectTheSameBits(folder_.Write("net.ridge", R"(graph net
+  x = input f32[batch,12]
+  label = input i64[batch]
+  w1 = parameter f32[12,32] init=uniform(0.3)
+  w2 = parameter f32[32,5] init=uniform(0.3)
+  h = matmul(x, w1)
+  r = relu(h)
+  logits = matmul(r, w2)
+  each = softmax_cross_entropy(logits, label, ignore_index=1)
+  one = constant i64[] 1
+  counts = not_equal(label, one)
+  weights = cast(counts, to="f32")
+  count = reduce_sum(weights)
+  least = constant f32[] 1
+  divisor = maximum(count, least)
+  sum = reduce_sum(each)
+  loss = div(sum, divisor)
+  output loss
+)"));
+}
+
+TEST_F(RanksTest, SkippedSamplesAndCountedLabelsDoNotMixOnSeveralRanks) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.class_weights = "1,2,1,2,1";
+  request.options.bad_records = "skip:3";
+  EXPECT_THAT(
+      Refusal(2, request),
+      HasSubstr("the loss counts 'label' of the whole batch, which several devices cannot do "
+                "with --bad-records skip. hint: leave it out, or one device"));
+}
+
 TEST_F(RanksTest, OneRankLeads) {
   const Ended ended = MustTrain(3, Request(kMlp, "run"));
   EXPECT_EQ(ended.recorders[0].losses.size(), 30u);
@@ -288,6 +330,29 @@ TEST_F(RanksTest, AccumulationIsRefused) {
       Refusal(2, request),
       "--accumulate is 2; --sums tree adds the slices of one batch. hint: --batch 48 --slices "
       "N, which needs no more memory than 2 batches of 24");
+}
+
+TEST_F(RanksTest, ThePlanOfARankNamesItsCollectives) {
+  Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
+  ASSERT_TRUE(backend.ok());
+  Machine machine = TestMachine().get();
+  machine.backend = backend->get();
+  machine.rank = 1;
+  machine.ranks = 3;  // planned only
+  TrainOptions options = Request("mlp:hidden=64,layers=1,inputs=100,classes=10", "none").options;
+  options.sums = "running";
+  Result<Forward> forward = LoadForward(options, options.model);
+  ASSERT_TRUE(forward.ok()) << forward.status().message();
+  Result<PlannedJob> job = PlanJob(options, forward->graph, nullptr, machine);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_THAT(PlanReport("mlp", SummarizeJob(*job, job->program), Terminal{}),
+              HasSubstr("  ranks: rank 1 of 3 computes 3 of 8 slices\n"
+                        "  train: all_reduce of 28.5 KiB, this rank sends 57.0 KiB\n"));
+  const auto executor = Executor::Create(std::move(job->program), **backend);
+  ASSERT_TRUE(executor.ok()) << executor.status().message();
+  ASSERT_TRUE((*executor)->transfers().Initialize(0).ok());
+  const Status alone = (*executor)->Run((*executor)->StepIndex("train"), 0);
+  EXPECT_EQ(alone.message(), "a step of 3 ranks runs on all of them together");
 }
 
 // Of the step alone, without what ranks agree on.
