@@ -21,7 +21,7 @@
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
 #include "ridge/core/version.h"
-#include "ridge/dist/check_same.h"
+#include "ridge/dist/agreement.h"
 #include "ridge/dist/core_share.h"
 #include "ridge/train/loop/trainer.h"
 #include "ridge/train/store/run.h"
@@ -81,31 +81,74 @@ Result<CommandLineObserver::Options> ObserverOptions(const OutputFlags& flags) {
   return options;
 }
 
-int Conclude(const TrainOutcome& outcome, bool quiet) {
-  if (outcome.end == RunEnd::kWasFinished) SayUnless(quiet)(outcome.message);
-  if (outcome.end == RunEnd::kCompleted || outcome.end == RunEnd::kWasFinished) return kExitOk;
+void Tell(const TrainOutcome& outcome, bool quiet) {
+  if (outcome.end == RunEnd::kCompleted) return;
+  if (outcome.end == RunEnd::kWasFinished) return SayUnless(quiet)(outcome.message);
   const bool stopped = outcome.end == RunEnd::kPreempted;
   PrintError(Status(stopped ? ErrorCode::kOk : ErrorCode::kUnavailable, outcome.message));
-  return stopped ? kExitStopped : kExitFailed;
+}
+
+int ExitCodeOf(RunEnd end) {
+  if (end == RunEnd::kCompleted || end == RunEnd::kWasFinished) return kExitOk;
+  return end == RunEnd::kPreempted ? kExitStopped : kExitFailed;
 }
 
 // The options that decide the result are the same on all ranks.
-Status CheckAlike(Communicator& ranks, const TrainOptions& options) {
-  RIDGE_RETURN_IF_ERROR(CheckSameOnAllRanks(ranks, "ridge", kRidgeVersion));
-  return CheckSameOnAllRanks(ranks, "options", OptionsToJson(options));
+Status CheckAlike(Communicator& ranks, TrainOptions options) {
+  options.out.clear();  // the first rank names a new one
+  Agreement agreement(&ranks);
+  RIDGE_RETURN_IF_ERROR(agreement.Same("another version of ridge", kRidgeVersion, kStartAlike));
+  return agreement.Same("other options", OptionsToJson(options), kStartAlike);
 }
 
-// Ranks find each other, agree, and are refused: a training on several is not built in yet.
-Status RefuseRanks(MpiCommunicator& ranks, const TrainOptions& options) {
-  RIDGE_RETURN_IF_ERROR(CheckAlike(ranks, options));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t share, ThreadsOfRank(ranks));
-  return Status(
-      ErrorCode::kUnsupported,
-      fmt::format("{} ranks of {} joined by {}; this version of ridge trains on one. hint: "
-                  "--devices 1",
-                  ranks.size(),
-                  FormatCountOf(options.threads > 0 ? options.threads : share, "thread"),
-                  ranks.library()));
+// The machine of a rank, which computes with its share of the cores; the first rank speaks.
+Result<OpenedMachine> OpenRank(const MachineChoice& choice, Communicator& ranks, bool quiet) {
+  MachineChoice own = choice;
+  if (own.threads == 0) {
+    RIDGE_ASSIGN_OR_RETURN(own.threads, ThreadsOfRank(ranks));
+  }
+  RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
+                         OpenMachine(own, SayUnless(quiet || ranks.rank() > 0)));
+  opened.machine.Join(ranks);
+  return opened;
+}
+
+struct Training {
+  const TrainVerb& verb;
+  TrainRequest request;
+  TrainOptions options;  // resolved
+  CommandLineObserver::Options shown;
+};
+
+Result<OpenedMachine> OpenFor(const Training& training, Communicator* ranks) {
+  // A resumed run has the kernel times of its choices in its folder.
+  const bool goes_on = training.request.resume && Run::Exists(training.options.out);
+  MachineChoice choice = ChoiceOf(training.verb.train, training.options);
+  choice.times = !goes_on;
+  const bool quiet = training.verb.output.quiet;
+  if (ranks != nullptr) return OpenRank(choice, *ranks, quiet);
+  return OpenMachine(choice, SayUnless(quiet));
+}
+
+// `ranks`: null when this process is alone.
+Result<int> RunTraining(const Training& training, Communicator* ranks) {
+  const TrainVerb& verb = training.verb;
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(training, ranks));
+  // A reader that closes our output must not end a training.
+  std::signal(SIGPIPE, SIG_IGN);
+  if (verb.find_lr) return RunFindRate(training.request, opened.machine, verb.output, verb.json);
+  CommandLineObserver observer(training.shown, opened.machine);
+  const Result<TrainOutcome> outcome = Train(training.request, opened.machine, observer);
+  observer.EndProgress();
+  if (!outcome.ok()) return outcome.status();
+  if (ranks == nullptr || ranks->rank() == 0) Tell(*outcome, verb.output.quiet);
+  return ExitCodeOf(outcome->end);
+}
+
+Status CheckRanks(Communicator& ranks, const Training& training) {
+  if (training.verb.find_lr)
+    return InvalidArgument("--find-lr runs on one device. hint: leave --devices out");
+  return CheckAlike(ranks, training.options);
 }
 
 Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
@@ -125,21 +168,11 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(options.devices));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> ranks,
                          JoinRanks({devices, request.given.contains("devices")}));
-  if (ranks != nullptr) return FailAlike(*ranks, RefuseRanks(*ranks, options));
-  // A resumed run has the kernel times of its choices in its folder.
-  const bool goes_on = request.resume && Run::Exists(options.out);
-  MachineChoice choice = ChoiceOf(verb.train, options);
-  choice.times = !goes_on;
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine(choice, SayUnless(verb.output.quiet)));
-  // A reader that closes our output must not end a training.
-  std::signal(SIGPIPE, SIG_IGN);
-  if (verb.find_lr) return RunFindRate(request, opened.machine, verb.output, verb.json);
-  CommandLineObserver observer(shown, opened.machine);
-  const Result<TrainOutcome> outcome = Train(request, opened.machine, observer);
-  observer.EndProgress();
-  if (!outcome.ok()) return outcome.status();
-  return Conclude(*outcome, verb.output.quiet);
+  const Training training = {verb, request, options, shown};
+  if (ranks == nullptr) return RunTraining(training, nullptr);
+  const Status alike = CheckRanks(*ranks, training);
+  if (!alike.ok()) return FailAlike(*ranks, alike);
+  return EndRanks(*ranks, RunTraining(training, ranks.get()));
 }
 
 }  // namespace

@@ -30,14 +30,16 @@ Result<bool> Agreement::Any(bool mine) {
   return std::any_of(numbers_.begin(), numbers_.end(), [](uint64_t is) { return is != 0; });
 }
 
-Status Agreement::Same(const std::string& what, const std::string& mine, ErrorCode code) {
+Status Agreement::Same(const std::string& what, const std::string& mine, const std::string& hint,
+                       ErrorCode code) {
   Sha256 hash;
   hash.Add(mine);
   // 60 bits of it.
   RIDGE_RETURN_IF_ERROR(ExchangeNumbers(std::stoull(hash.Hex().substr(0, 15), nullptr, 16)));
   for (size_t other = 1; other < numbers_.size(); ++other) {
-    if (numbers_[other] != numbers_[0])
-      return Status(code, fmt::format("rank {} has {} than rank 0", other, what));
+    if (numbers_[other] == numbers_[0]) continue;
+    return Status(code, fmt::format("rank {} has {} than rank 0{}", other, what,
+                                    hint.empty() ? "" : ". hint: " + hint));
   }
   return Status();
 }

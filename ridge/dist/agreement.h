@@ -9,6 +9,10 @@
 
 namespace ridge {
 
+// What mends ranks that were started with other words.
+inline constexpr char kStartAlike[] =
+    "one program, one command line and the same RIDGE_* variables everywhere";
+
 class Agreement {
  public:
   // `communicator`: nullptr for a job of one rank, which agrees with itself.
@@ -21,9 +25,9 @@ class Agreement {
 
   // Whether `mine` is true at any rank.
   Result<bool> Any(bool mine);
-  // Fails at all ranks unless `mine` is the same everywhere; `what` names it: "rank 2 has another
-  // plan than rank 0".
-  Status Same(const std::string& what, const std::string& mine,
+  // Fails at all ranks unless `mine` is the same everywhere; `what` names it, and `hint` says what
+  // to do: "rank 2 has another checkpoint than rank 0. hint: ...".
+  Status Same(const std::string& what, const std::string& mine, const std::string& hint = "",
               ErrorCode code = ErrorCode::kInvalidArgument);
   // The numbers of every rank, by rank.
   Result<std::vector<std::vector<double>>> All(const std::vector<double>& mine);

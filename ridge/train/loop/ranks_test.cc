@@ -270,7 +270,9 @@ class OtherRankTest : public RanksTest {
 };
 
 TEST_F(OtherRankTest, RanksOfOtherOptionsAreRefused) {
-  EXPECT_EQ(Refusal(3, Request(kMlp, "run")), "rank 1 has other options than rank 0");
+  EXPECT_EQ(Refusal(3, Request(kMlp, "run")),
+            "rank 1 has other options than rank 0. hint: one program, one command line and the same "
+            "RIDGE_* variables everywhere");
 }
 
 TEST_F(RanksTest, AllRanksFailWhenTheLossIsNotFinite) {

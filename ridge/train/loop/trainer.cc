@@ -186,15 +186,17 @@ Status TrainRun::AddInTree() {
 Status TrainRun::AgreeOnPlan() {
   TrainOptions options = options_;
   options.out.clear();
-  RIDGE_RETURN_IF_ERROR(ranks_.Same("other options", OptionsToJson(options)));
-  RIDGE_RETURN_IF_ERROR(ranks_.Same("another CPU type", machine_.profile.id));
-  return ranks_.Same("other kernels", HashKernelChoices(executor_->program()));
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("other options", OptionsToJson(options), kStartAlike));
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("another CPU type", machine_.profile.id,
+                                    "machines of one kind, and as many threads a rank"));
+  return ranks_.Same("other kernels", HashKernelChoices(executor_->program()), kStartAlike);
 }
 
 // Before a resumed run changes: all have read it by then.
 Status TrainRun::AgreeOnStart(const CheckpointState& start) {
-  RIDGE_RETURN_IF_ERROR(ranks_.Same("other data", TextOf(start.data)));
-  return ranks_.Same("another checkpoint", std::to_string(start.step));
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("other data", TextOf(start.data), "the same files on all machines"));
+  return ranks_.Same("another checkpoint", std::to_string(start.step),
+                     "a run folder that all machines share");
 }
 
 // Resolves the options, and locks an existing run folder for this process.
@@ -532,7 +534,8 @@ Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
   if (!whole) return MakeStoppedOutcome(result, RunEnd::kPreempted);
   RIDGE_RETURN_IF_ERROR(Summarize(result, outcome.summary));
   RIDGE_RETURN_IF_ERROR(ranks_.Same("other parameters after training",
-                                    outcome.summary.parameters_sha256, ErrorCode::kInternal));
+                                    outcome.summary.parameters_sha256, /*hint=*/"",
+                                    ErrorCode::kInternal));
   if (!ranks_.leads()) return outcome;
   if (record_) {
     RIDGE_RETURN_IF_ERROR(
