@@ -1,7 +1,7 @@
 // Communicator: the ranks of a job, and how bytes move between them.
 //
-// It moves bytes and adds nothing: the order of additions is the program's (dist/tree_sum.h), so that
-// sums do not depend on the library beneath.
+// It moves bytes and adds nothing: the order of additions is the program's (dist/tree_sum.h), so
+// that sums do not depend on the library beneath.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +23,8 @@ class Communicator {
   virtual int rank() const = 0;  // 0 <= rank() < size()
   virtual int size() const = 0;
 
-  // Sends sends[r] to rank r and fills receives[r] with what rank r sends here, for all other ranks;
-  // entry rank() is ignored.  Returns when all of it is done.  An empty span moves nothing.
+  // Sends sends[r] to rank r and fills receives[r] with what rank r sends here, for all other
+  // ranks; entry rank() is ignored.  Returns when all of it is done.  An empty span moves nothing.
   // REQUIRES: size() entries each; sends[r] here is as long as receives[rank()] at rank r.
   virtual Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                           const std::vector<std::span<std::byte>>& receives) = 0;
