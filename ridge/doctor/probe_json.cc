@@ -90,10 +90,13 @@ void Fields(V& v, Probe& r) {
 Json ToJson(bool value) { return value; }
 Json ToJson(int64_t value) { return value; }
 Json ToJson(const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); }
-template <typename Record>
-Json ToJson(const Record& record);
 template <typename T>
 Json ToJson(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+template <typename Record>
+Json ToJson(const Record& record);
+Json ToJson(const std::optional<Probe::Cluster>& value) {
   return value ? ToJson(*value) : Json(nullptr);
 }
 template <typename T>

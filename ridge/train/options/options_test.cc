@@ -172,5 +172,23 @@ TEST(OptionsTest, ValidationIsAFractionOrData) {
   EXPECT_EQ(HeldOutFraction("csv:0.1"), std::nullopt);
 }
 
+TEST(ParseDevices, ANumberOrAListOfDifferentOnes) {
+  EXPECT_EQ(*ParseDevices("1"), 1);
+  EXPECT_EQ(*ParseDevices("8"), 8);
+  EXPECT_EQ(*ParseDevices("0,1"), 2);
+  EXPECT_EQ(*ParseDevices("3,0,7"), 3);
+  for (const char* text : {"", "0", "-2", "1.5", "two", "0,", ",", "0,0", "0,-1", "65537"}) {
+    EXPECT_EQ(ParseDevices(text).status().message(),
+              std::string("--devices is '") + text +
+                  "'; it must be a number from 1 to 65536, or a list of different devices such as "
+                  "0,1");
+  }
+  TrainOptions options;
+  options.model = "mlp";
+  options.data = "synthetic";
+  options.devices = "none";
+  EXPECT_EQ(CheckOptions(options).code(), ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace ridge
