@@ -8,11 +8,12 @@ namespace ridge::crossing {
 
 std::string TextOf(const Setting& s) {
   return fmt::format(
-      "slices {}{}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state {}, "
+      "slices {}{}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state "
+      "{}, "
       "passes "
       "{}",
-      s.slices, s.tree ? " in a tree" : "", s.accumulate, s.in_place ? "on" : "off", s.lanes, s.layout ? "on" : "off",
-      s.recompute, s.optimizer, s.state, s.passes ? "on" : "off");
+      s.slices, s.tree ? " in a tree" : "", s.accumulate, s.in_place ? "on" : "off", s.lanes,
+      s.layout ? "on" : "off", s.recompute, s.optimizer, s.state, s.passes ? "on" : "off");
 }
 
 std::vector<Setting> DrawSettings(uint64_t seed, int count) {

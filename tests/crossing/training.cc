@@ -160,8 +160,7 @@ class Interpreter {
         EvaluateGraph(named.graph, Given(named, update, part, named.slices - 1), kSeed));
     for (const GraphUpdate& change : named.graph.updates()) {
       const auto value = static_cast<size_t>(change.value);
-      if (follows[value])
-        variables_[named.graph.value(change.variable).name] = values[value];
+      if (follows[value]) variables_[named.graph.value(change.variable).name] = values[value];
     }
     for (const GraphOutput& output : named.graph.outputs()) {
       const auto value = static_cast<size_t>(output.value);

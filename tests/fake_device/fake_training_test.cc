@@ -185,7 +185,8 @@ TEST(FakeTraining, RandomTrainingsInAllSettingsAreTheInterpreters) {
   int64_t compared = 0, waits = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const crossing::Net net = crossing::DrawNet(seed);
-    for (const crossing::Setting& setting : crossing::DrawSettings(seed, 4)) {
+    for (crossing::Setting setting : crossing::DrawSettings(seed, 4)) {
+      setting.tree = false;  // the host adds
       FakeMachine fake(*hostile, {.seed = seed, .most_delay_us = 5});
       const auto training = BuildTraining(TextOf(net), setting, fake.machine);
       if (!training.ok()) continue;  // the product refuses it
@@ -352,6 +353,20 @@ TEST(FakeTraining, ADeviceWithoutRoomForTheArenaRefuses) {
   const Result<Left> run = TrainOn(fake.machine, WholeRun());
   EXPECT_EQ(run.status().code(), ErrorCode::kOutOfMemory);
   EXPECT_EQ(run.status().message(), "fake device: 65536 bytes are needed, 32768 of 32768 are free");
+}
+
+TEST(FakeTraining, SumsInATreeAreRefused) {
+  const std::unique_ptr<Backend> reference = MakeReferenceBackend();
+  FakeMachine fake(*reference, {});
+  TrainRequest request = WholeRun();
+  request.options.sums = "tree";
+  request.options.slices = "2";
+  request.options.accumulate = 1;
+  const Result<Left> run = TrainOn(fake.machine, request);
+  EXPECT_EQ(run.status().code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(run.status().message(),
+            "tree_add of train: --sums tree adds on the host, which does not reach the memory of " +
+                fake.machine.profile.name + ". hint: --sums running");
 }
 
 // --- timing --------------------------------------------------------------------------------------

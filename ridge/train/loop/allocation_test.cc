@@ -167,7 +167,8 @@ void ExpectNoAllocation(Backend& backend, const std::string& graph = "") {
   }
 }
 
-// Ranks are in one process and up to a step apart, so reports are left out with their neighbours.
+// Ranks are in one process and up to a step apart, so the reports and the end are left out with the
+// steps beside them.
 struct RankCounter : TrainObserver {
   void OnStep(const StepReport& report) override {
     const int64_t now = allocations.load();
@@ -191,7 +192,7 @@ TEST(AllocationTest, AnUpdateOfSeveralRanksAllocatesNothing) {
     TrainRequest request = TinyRequest(folder.File("run"));
     request.options.data = "synthetic";
     request.options.slices = "8";
-    request.options.steps = 120;
+    request.options.steps = 150;
     request.options.checkpoint_every = 1000;
     const Result<TrainOutcome> outcome = Train(request, machine, counter);
     ASSERT_TRUE(outcome.ok()) << outcome.status().message();

@@ -349,7 +349,8 @@ TEST_F(RanksTest, ThePlanOfARankNamesItsCollectives) {
   ASSERT_TRUE(job.ok()) << job.status().message();
   EXPECT_THAT(PlanReport("mlp", SummarizeJob(*job, job->program), Terminal{}),
               HasSubstr("  ranks: rank 1 of 3 computes 3 of 8 slices\n"
-                        "  train: all_reduce of 28.5 KiB, this rank sends 57.0 KiB\n"));
+                        "  train: all_reduce of 27.9 KiB, this rank sends 55.9 KiB\n"
+                        "  eval: all_reduce of 192 B, this rank sends 384 B\n"));
   const auto executor = Executor::Create(std::move(job->program), **backend);
   ASSERT_TRUE(executor.ok()) << executor.status().message();
   ASSERT_TRUE((*executor)->transfers().Initialize(0).ok());
