@@ -23,7 +23,7 @@ OPS = ("conv ", "conv_grad_input ", "conv_grad_weight ")
 HEADER = """# Bytes of cuDNN's workspaces for convolutions, by bench/cudnn_workspaces.py.
 # Columns: one device each, then the question (conv_workspaces.h).  An answer is the bytes of the
 # first deterministic engine, BYTES/FIRST where cuDNN's first choice takes others, or - where cuDNN
-# has no engine.
+# has no engine; convolutions that none of the devices has an engine for are left out.
 """
 
 
@@ -114,7 +114,8 @@ def main():
     asked = sorted(q for q in questions if is_asked(q))
     answers = [ask(options.cudnn.resolve(), device, asked) for device in DEVICES]
     columns = [column for _, column in answers]
-    after = table_text(answers[0][0], dict(zip(asked, map(list, zip(*columns)))))
+    rows = dict(zip(asked, map(list, zip(*columns))))
+    after = table_text(answers[0][0], {q: row for q, row in rows.items() if set(row) != {"-"}})
     print(f"{answers[0][0]}: {len(asked)} questions about {len(DEVICES)} devices, "
           f"{sum(column.count('-') for column in columns)} without an engine")
     if not options.check:
