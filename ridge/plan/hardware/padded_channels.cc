@@ -6,32 +6,32 @@
 namespace ridge {
 namespace {
 
-// With 4 channels of bf16 cuDNN 9.19.0 still copies.
-constexpr int64_t kChannels = 8;
+// Of whose multiples cuDNN 9.19.0 reads images as they are.
+int64_t Multiple(DType dtype) { return dtype == DType::kF16 ? 4 : 8; }
 
-// [.., C, ...] with the channels at 1.
-void Pad(Dims& dims) { dims[1] = RoundUp(dims[1], kChannels); }
+void Pad(TensorType& type) { type.dims[1] = RoundUp(type.dims[1], Multiple(type.dtype)); }
 
 }  // namespace
 
 int64_t PaddedBytes(const TensorType& image) {
   TensorType padded = image;
-  Pad(padded.dims);
+  Pad(padded);
   return padded.bytes();
 }
 
 std::optional<OpCall> PaddedCall(const OpDef& op, const OpCall& call) {
   if (op.name != "conv" && op.name != "conv_grad_weight") return std::nullopt;
   const ConvGeometry g = *AskedGeometry(op, call);
-  const bool is_short = BytesPerElement(call.inputs[0].dtype) == 2;
-  if (!is_short || g.groups != 1 || g.inputs() % kChannels == 0) return std::nullopt;
+  const DType dtype = call.inputs[0].dtype;
+  if (BytesPerElement(dtype) != 2 || g.groups != 1 || g.inputs() % Multiple(dtype) == 0)
+    return std::nullopt;
   OpCall padded = call;
-  Pad(padded.inputs[0].dims);
+  Pad(padded.inputs[0]);
   if (op.name == "conv") {
-    Pad(padded.inputs[1].dims);
+    Pad(padded.inputs[1]);
     return padded;
   }
-  Pad(padded.outputs[0].dims);
+  Pad(padded.outputs[0]);
   padded.attrs["weight_dims"] = padded.outputs[0].dims;
   return padded;
 }
