@@ -176,7 +176,7 @@ TEST(NarrowConvolutions, CastsInTheReadersThatArePointwise) {
   y = conv(x, w, out_dtype="bf16")
   r = fused(y, expr="t0=cast(i0,to=\"f32\");t1=relu(t0);o0=t1")
   y.f32 = cast(y, to="f32")
-  m = reduce_mean(y.f32)
+  m = reduce_mean(y.f32, out_dtype="f32")
   output r
   output m
 )");
