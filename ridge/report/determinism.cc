@@ -75,7 +75,7 @@ std::string TimeText(const PlanSummary& plan, const WorkspaceSources& sources) {
                         FormatSeconds(grads_s), FormatSeconds(grads_s * (1 - 1 / kLeastSlower)),
                         FormatSeconds(grads_s * (1 - 1 / kMostSlower)), kSlowerSource);
   }
-  return text.empty() ? "  time: nothing: first choices are deterministic\n" : text;
+  return text.empty() ? "  time: nothing where engines are known: first choices are deterministic\n" : text;
 }
 
 }  // namespace

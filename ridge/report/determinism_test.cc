@@ -48,8 +48,8 @@ TEST_F(DeterminismTest, SaysTheBytesOfThePeakAndWhichEnginesDiffer) {
             "  memory: of 2 kernels whose engines are known 1 differ; the peak is 32.0 MiB larger "
             "for it\n"
             "  time: of 1 kernel not known: no measurement of both engines is published\n"
-            "node     op                workspace  first choice\n"
-            "train b  conv_grad_weight   40.0 MiB      8.00 MiB\n");
+            "  node     op                workspace  first choice\n"
+            "  train b  conv_grad_weight   40.0 MiB      8.00 MiB\n");
 }
 
 TEST_F(DeterminismTest, AnEngineBelowThePeakCostsNoBytes) {

@@ -198,8 +198,8 @@ double ScorePasses(const OpDef& op) {
 
 class PlannedRules : public RewriteRules {
  public:
-  explicit PlannedRules(const Roofline& model, const Hardware& hardware)
-      : is_nvidia_(ComputeCapability(hardware) > 0) {
+  PlannedRules(const Roofline& model, const Hardware& hardware, bool eager)
+      : narrows_(ComputeCapability(hardware) > 0 && !eager) {
     const double f32 = PeakOrZero(hardware.fp32_tflops);
     const double half = std::max(PeakOrZero(hardware.bf16_tflops), f32);
     rates_.speed = half / f32;
@@ -210,9 +210,10 @@ class PlannedRules : public RewriteRules {
     return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
            op.name == "batch_norm_grad";
   }
-  // cuDNN has no convolutions of 16 bits with results of f32.
+  // cuDNN has no convolutions of 16 bits with results of f32.  What other programs launch to cast
+  // them is in their scales.
   bool GivesF32Sums(const OpDef& op) const override {
-    return !is_nvidia_ || op.cost_class != CostClass::kConv;
+    return !narrows_ || op.cost_class != CostClass::kConv;
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
@@ -222,7 +223,7 @@ class PlannedRules : public RewriteRules {
   }
 
  private:
-  const bool is_nvidia_;
+  const bool narrows_;
   ReducedRates rates_;
 };
 
@@ -266,7 +267,7 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
       pads_(ComputeCapability(hardware) >= 7),  // it has matrix units of 16 bits
       workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv),
       model_(ProfileOf(hardware, use)),
-      rules_(std::make_unique<PlannedRules>(model_, hardware)) {}
+      rules_(std::make_unique<PlannedRules>(model_, hardware, eager_)) {}
 
 // CUDA's: addresses of 256 bytes restrict no kernel, memory comes in pieces of 2 MiB.
 MemorySpace PlannedDevice::memory() {
