@@ -12,20 +12,29 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
+// Gradients of weights with many taps, as patches of pictures have them: cuDNN 9.19.0 sums those of
+// 16 bits in up to 58 parts of f32.
+int64_t PatchSums(const OpDef& op, const ConvGeometry& g) {
+  constexpr int64_t kManyTaps = 64, kParts = 64;
+  if (op.name != "conv_grad_weight" || g.window.taps() < kManyTaps) return 0;
+  return kParts * 4 * g.outputs() * RoundUp(g.group_inputs, int64_t{8}) * g.window.taps();
+}
+
 // cuDNN 9.19.0 copies both images and rounds weights beside them in f32, and where the channels of
 // an image are no multiple of 8; gradients of weights it sums in up to 17 parts.  Every other
-// convolution of 16 bits that it was asked about takes 7 MB or less.
+// convolution of 16 bits that it was asked about takes 28 MB or less.
 int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
   constexpr int64_t kUsual = 32 * kMiB;
   const std::optional<ConvGeometry> g = AskedGeometry(op, call);
   if (!g) return kUsual;
   const int64_t element = BytesPerElement(call.inputs[0].dtype);
-  if (element < 4 && g->inputs() % 8 == 0 && g->outputs() % 8 == 0) return kUsual;
+  const int64_t least = kUsual + (element < 4 ? PatchSums(op, *g) : 0);
+  if (element < 4 && g->inputs() % 8 == 0 && g->outputs() % 8 == 0) return least;
   const int64_t images = RoundUp(g->inputs(), int64_t{8}) * g->window.inputs() +
                          RoundUp(g->outputs(), int64_t{8}) * g->window.outputs();
   const int64_t weights = g->outputs() * g->group_inputs * g->window.taps();
   const int64_t copies = op.name == "conv_grad_weight" ? 17 : 2;
-  return kUsual + element * (g->batch * images + copies * weights);
+  return least + element * (g->batch * images + copies * weights);
 }
 
 // With dropout a B200 keeps as many bytes as the queries have; others take 256 bytes.
