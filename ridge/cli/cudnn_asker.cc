@@ -69,8 +69,8 @@ std::optional<ConvReply> CudnnAsker::Ask(const std::string& question) {
   }
   const Result<std::string> line = AnswerTo(question);
   if (!line.ok())
-    return Fail(fmt::format("{}/cudnn_ask {} to '{}'", places_.folder, line.status().message(),
-                            question));
+    return Fail(
+        fmt::format("{}/cudnn_ask {} to '{}'", places_.folder, line.status().message(), question));
   std::optional<ConvAnswer> answer;
   if (!ReadAnswer(*line, answer))
     return Fail(fmt::format("{}/cudnn_ask answered '{}' to '{}'", places_.folder, *line, question));
@@ -90,8 +90,8 @@ Status CudnnAsker::Start() {
   const auto named = [&](const Status& status) {
     return Status(status.code(), fmt::format("{} {}", program, status.message()));
   };
-  const Status started = child_.Start(
-      {program, places_.folder + "/nvidia/cudnn/lib/libcudnn.so.9", properties});
+  const Status started =
+      child_.Start({program, places_.folder + "/nvidia/cudnn/lib/libcudnn.so.9", properties});
   if (!started.ok()) return named(started);
   const Result<std::string> line = child_.Read(places_.seconds);
   if (!line.ok()) return named(line.status());
@@ -122,9 +122,10 @@ Result<std::string> CudnnAsker::AnswerTo(const std::string& question) {
 
 std::optional<ConvReply> CudnnAsker::Fail(const std::string& what) {
   has_failed_ = true;
-  warn_(fmt::format("RIDGE_CUDNN: {}; workspaces on {} that are not known stay upper bounds. hint: "
-                    "{} {}",
-                    what, device_, kScript, places_.folder));
+  warn_(
+      fmt::format("RIDGE_CUDNN: {}; workspaces on {} that are not known stay upper bounds. hint: "
+                  "{} {}",
+                  what, device_, kScript, places_.folder));
   return std::nullopt;
 }
 

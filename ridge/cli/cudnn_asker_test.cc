@@ -30,9 +30,8 @@ class CudnnAskerTest : public ::testing::Test {
   }
   // Notes each question in the file `questions`.
   void Helper(const std::string& answer, const std::string& version = "92001") const {
-    Write("cudnn_ask", "#!/bin/sh\necho " + version +
-                           "\nwhile read q; do echo \"$q\" >> " + folder_ + "/questions\n" +
-                           answer + "\ndone\n");
+    Write("cudnn_ask", "#!/bin/sh\necho " + version + "\nwhile read q; do echo \"$q\" >> " +
+                           folder_ + "/questions\n" + answer + "\ndone\n");
     fs::permissions(folder_ + "/cudnn_ask", fs::perms::owner_all);
   }
   int64_t Questions() const {
@@ -114,8 +113,7 @@ TEST_F(CudnnAskerTest, AHelperThatCrashesIsGivenUpAndEarlierAnswersAreKept) {
     EXPECT_TRUE(asker->Ask("conv a"));
     EXPECT_FALSE(asker->Ask("conv b"));
     EXPECT_FALSE(asker->Ask("conv c"));
-    EXPECT_THAT(warned_,
-                ElementsAre(Warning(folder_ + "/cudnn_ask ended: no symbol to 'conv b'")));
+    EXPECT_THAT(warned_, ElementsAre(Warning(folder_ + "/cudnn_ask ended: no symbol to 'conv b'")));
   }
   EXPECT_TRUE(Asker()->Ask("conv a"));
   EXPECT_EQ(Questions(), 2);
@@ -130,8 +128,7 @@ TEST_F(CudnnAskerTest, WhatIsNoAnswerIsGivenUp) {
 TEST_F(CudnnAskerTest, WhatBeginsWithNoVersionIsGivenUp) {
   Helper("echo 1 1 1 e", "hello");
   EXPECT_FALSE(Asker()->Ask("conv a"));
-  EXPECT_THAT(warned_,
-              ElementsAre(Warning(folder_ + "/cudnn_ask began with 'hello', no version")));
+  EXPECT_THAT(warned_, ElementsAre(Warning(folder_ + "/cudnn_ask began with 'hello', no version")));
 }
 
 TEST_F(CudnnAskerTest, WhatIsNotThereIsNamed) {

@@ -47,7 +47,8 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
 
 // A device that is not here: one of the catalog, or of a file (hardware.h).  Without
-// `needs_memory` a CPU's memory may be unknown.  `ask_conv` is asked what is not on record.  Fails as FindHardware and PlanHardware do.
+// `needs_memory` a CPU's memory may be unknown.  `ask_conv` is asked what is not on record.  Fails
+// as FindHardware and PlanHardware do.
 Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware, const std::string& precision,
                                          const std::string& software, bool needs_memory = true,
                                          AskConv ask_conv = nullptr);

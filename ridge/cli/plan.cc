@@ -59,7 +59,8 @@ Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options)
   if (verb.on && !IsRecord(options.device) && options.device != "cpu") {
     RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
     AskConv ask_conv;
-    if (!verb.foreign && ComputeCapability(hardware) > 0)  // others take scales of what is on record
+    if (!verb.foreign &&
+        ComputeCapability(hardware) > 0)  // others take scales of what is on record
       ask_conv = AskCudnn(hardware.id, SayUnless(verb.output.quiet));
     return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware),
                               /*needs_memory=*/false, std::move(ask_conv));

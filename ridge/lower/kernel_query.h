@@ -30,7 +30,7 @@ enum class WorkspaceFrom : uint8_t {
 
 // What a library said of a kernel on a device that is not here.
 struct LibraryAnswer {
-  std::string library;   // "cuDNN 9.19.0"
+  std::string library;    // "cuDNN 9.19.0"
   bool is_asked = false;  // by this program; else its answer is on record
   // Workspace of its first choice, whose bits may differ from run to run.
   int64_t first_bytes = 0;
@@ -50,7 +50,8 @@ struct KernelChoice {
   // Peak heap memory of a run, freed before it returns: a library's own buffers.
   int64_t heap_bytes = 0;
   double extra_s = 0;  // beyond the device's rates: of work that the operator's cost does not count
-  std::optional<LibraryAnswer> answer = {};  // none: workspace_bytes is the kernel's own, or a bound
+  std::optional<LibraryAnswer> answer =
+      {};  // none: workspace_bytes is the kernel's own, or a bound
 };
 
 // Why a kernel does not run a node.

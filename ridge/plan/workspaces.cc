@@ -43,8 +43,8 @@ WorkspaceSources WorkspaceSourcesOf(const Program& program) {
 }
 
 int64_t DeterministicBytes(const Program& program) {
-  const int64_t chosen = LargestLive(
-      program, [](const KernelChoice& choice) { return choice.workspace_bytes; });
+  const int64_t chosen =
+      LargestLive(program, [](const KernelChoice& choice) { return choice.workspace_bytes; });
   const int64_t first = LargestLive(program, [](const KernelChoice& choice) {
     return choice.answer ? choice.answer->first_bytes : choice.workspace_bytes;
   });

@@ -66,16 +66,16 @@ double AttentionGradSeconds(const PlanSummary& plan) {
 std::string TimeText(const PlanSummary& plan, const WorkspaceSources& sources) {
   std::string text;
   if (sources.other_engines > 0) {
-    text += fmt::format(
-        "  time: of {} not known: no measurement of both engines is published\n",
-        FormatCountOf(sources.other_engines, "kernel"));
+    text += fmt::format("  time: of {} not known: no measurement of both engines is published\n",
+                        FormatCountOf(sources.other_engines, "kernel"));
   }
   if (const double grads_s = AttentionGradSeconds(plan); grads_s > 0) {
     text += fmt::format("  time: gradients of attention {}, of which {} to {} are the price: {}\n",
                         FormatSeconds(grads_s), FormatSeconds(grads_s * (1 - 1 / kLeastSlower)),
                         FormatSeconds(grads_s * (1 - 1 / kMostSlower)), kSlowerSource);
   }
-  return text.empty() ? "  time: nothing where engines are known: first choices are deterministic\n" : text;
+  return text.empty() ? "  time: nothing where engines are known: first choices are deterministic\n"
+                      : text;
 }
 
 }  // namespace
@@ -103,10 +103,7 @@ std::string DeterminismReport(const PlanSummary& plan, const Terminal& terminal)
   std::vector<OtherEngine> others = OtherEngines(*plan.program);
   if (others.empty()) return text;
   if (others.size() > kMostRows) others.resize(kMostRows);
-  Table table({{"node"},
-               {"op"},
-               {"workspace", Align::kRight},
-               {"first choice", Align::kRight}});
+  Table table({{"node"}, {"op"}, {"workspace", Align::kRight}, {"first choice", Align::kRight}});
   for (const OtherEngine& other : others) {
     const KernelChoice& choice = other.node->choice;
     table.AddRow({other.step + " " + other.node->name, other.node->op,

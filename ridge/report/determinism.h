@@ -11,8 +11,8 @@ namespace ridge {
 // engines against those with cuDNN's first choices.
 std::string DeterministicBytesText(const Program& program);
 
-// `ridge plan --why determinism`: bytes of the peak, seconds where a source has them, and the kernels
-// whose engines differ, largest difference first.
+// `ridge plan --why determinism`: bytes of the peak, seconds where a source has them, and the
+// kernels whose engines differ, largest difference first.
 std::string DeterminismReport(const PlanSummary& plan, const Terminal& terminal);
 
 }  // namespace ridge

@@ -86,12 +86,11 @@ std::string WorkspacesLine(const PlanSummary& plan) {
   if (const auto bounded = static_cast<int64_t>(sources.bounded.size()); bounded > 0) {
     const char* one = sources.asked.empty() ? "is not in the table" : "has no answer";
     const char* more = sources.asked.empty() ? "are not in the table" : "have no answer";
-    parts.push_back(fmt::format("bounded: {} {}", FormatCountOf(bounded, "kernel"),
-                                bounded == 1 ? one : more));
+    parts.push_back(
+        fmt::format("bounded: {} {}", FormatCountOf(bounded, "kernel"), bounded == 1 ? one : more));
   }
   if (parts.empty()) return "";
-  return fmt::format("  workspaces: {}\n", fmt::join(parts, ", ")) +
-         DeterminismLine(plan, sources);
+  return fmt::format("  workspaces: {}\n", fmt::join(parts, ", ")) + DeterminismLine(plan, sources);
 }
 
 // "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update"

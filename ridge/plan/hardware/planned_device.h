@@ -1,9 +1,9 @@
 // PlannedDevice: answers the planner for a device that is not here, from what is published of it.
 //
-// Every operator has one kernel, in row-major layouts; convolutions of images with few channels have
-// another one that reads padded ones (padded_channels.h).  Seconds are those of a roofline whose peaks
-// are scaled by what devices were seen to reach, workspaces are upper bounds; no answer was
-// measured on the device.  The constants and their sources are in planned_device.cc.
+// Every operator has one kernel, in row-major layouts; convolutions of images with few channels
+// have another one that reads padded ones (padded_channels.h).  Seconds are those of a roofline
+// whose peaks are scaled by what devices were seen to reach, workspaces are upper bounds; no answer
+// was measured on the device.  The constants and their sources are in planned_device.cc.
 #pragma once
 #include <memory>
 

@@ -196,8 +196,7 @@ std::vector<std::string> OpsOf(const Program& program) {
 TEST(PlannedDeviceTest, AnImageOfThreeChannelsIsPaddedOnceForBothReaders) {
   const Result<Program> program = PlanStem("bf16");
   ASSERT_TRUE(program.ok()) << program.status().message();
-  EXPECT_EQ(OpsOf(*program),
-            (std::vector<std::string>{"reorder", "conv", "conv_grad_weight"}));
+  EXPECT_EQ(OpsOf(*program), (std::vector<std::string>{"reorder", "conv", "conv_grad_weight"}));
   const std::vector<PlannedNode>& nodes = program->steps.front().nodes;
   const PlannedValue& padded =
       program->steps.front().values[static_cast<size_t>(nodes[0].outputs[0])];
