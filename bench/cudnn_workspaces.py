@@ -23,7 +23,7 @@ OPS = ("conv ", "conv_grad_input ", "conv_grad_weight ")
 HEADER = """# Bytes of cuDNN's workspaces for convolutions, by bench/cudnn_workspaces.py.
 # Columns: one device each, then the question (conv_workspaces.h).  An answer is the bytes of the
 # first deterministic engine, BYTES/FIRST where cuDNN's first choice takes others, or - where cuDNN
-# has no engine.
+# has no engine; convolutions that none of the devices has an engine for are left out.
 """
 
 
@@ -40,9 +40,20 @@ def stem(op, channels):
     return f"{op} bf16 bf16 256x{channels}x224x224 64x{channels}x7x7 stride 2x2 padding 3x3x3x3 dilation 1x1"
 
 
-# Of plans with padded images and fused steps.
+# Of the first measurements, and of a plan with fused steps.
 OTHERS = ([stem(op, channels) for op in ("conv", "conv_grad_weight") for channels in (3, 4, 8)]
           + ["conv bf16 bf16 256x64x56x56 64x64x3x3 stride 1x1 padding 1x1x1x1 dilation 1x1 with bias,relu"])
+MULTIPLES = {"bf16": 8, "f16": 4}  # of channels, to which plans pad images (padded_channels.cc)
+
+
+def padded(question):
+    """The same of a padded image, which a plan may take instead."""
+    op, dtype, out, x, w, *rest = question.split(" ")
+    extents, weights = x.split("x"), w.split("x")
+    if op not in ("conv", "conv_grad_weight") or dtype not in MULTIPLES or extents[1] != weights[1]:
+        return question
+    extents[1] = weights[1] = str(-(-int(extents[1]) // MULTIPLES[dtype]) * MULTIPLES[dtype])
+    return " ".join([op, dtype, out, "x".join(extents), "x".join(weights), *rest])
 
 
 def is_asked(question):
@@ -111,10 +122,12 @@ def main():
     if not options.check:
         for cell in options.cells or CELLS:
             questions |= bounded(options.ridge, cell)
+        questions |= {padded(q) for q in questions if is_asked(q)}
     asked = sorted(q for q in questions if is_asked(q))
     answers = [ask(options.cudnn.resolve(), device, asked) for device in DEVICES]
     columns = [column for _, column in answers]
-    after = table_text(answers[0][0], dict(zip(asked, map(list, zip(*columns)))))
+    rows = dict(zip(asked, map(list, zip(*columns))))
+    after = table_text(answers[0][0], {q: row for q, row in rows.items() if set(row) != {"-"}})
     print(f"{answers[0][0]}: {len(asked)} questions about {len(DEVICES)} devices, "
           f"{sum(column.count('-') for column in columns)} without an engine")
     if not options.check:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds plugins/cudnn/cudnn_ask against the wheels of requirements-cudnn.txt, which it downloads
 # first (380 MB): build_cudnn_ask.sh [FOLDER], FOLDER as in build/deps/cudnn.  Needs python3 with
-# pip; a minute.
+# pip; a minute.  RIDGE_CUDNN=FOLDER then lets `ridge plan --on` ask.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,4 +27,6 @@ cmp -s "$requirements" "$folder/requirements.txt" || download
 "${CXX:-g++}" -std=c++20 -Wall -Wextra -isystem "$folder/include" \
   -isystem "$folder/nvidia/cudnn/include" -isystem "$folder/nvidia/cu13/include" \
   plugins/cudnn/cudnn_ask.cc -o "$folder/cudnn_ask" -ldl
+rm -rf "$folder/devices"
+cp -r plugins/cudnn/devices "$folder/devices"
 echo "build_cudnn_ask: wrote $folder/cudnn_ask"

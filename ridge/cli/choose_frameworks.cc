@@ -39,10 +39,6 @@ constexpr Program kPrograms[] = {
     {"paddle", "Paddle", kNoTraining, kNoTraining},
 };
 
-bool IsCpu(const Hardware& hardware) {
-  return hardware.architecture.starts_with("x86-64") || hardware.architecture.starts_with("Arm");
-}
-
 FrameworkCell Unknown(const std::string& why) { return {"", {}, Evidence::kNotKnown, why}; }
 
 FrameworkCell Known(const std::string& text, const std::string& source) {

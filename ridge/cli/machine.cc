@@ -167,9 +167,11 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
 
 Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
                                          const std::string& given_precision,
-                                         const std::string& software, bool needs_memory) {
+                                         const std::string& software, bool needs_memory,
+                                         AskConv ask_conv) {
   DeviceUse use;
   use.needs_memory = needs_memory;
+  use.ask_conv = std::move(ask_conv);
   const std::string fastest = hardware.bf16_tflops ? "bf16" : "f32";
   const std::string& precision = given_precision == "auto" ? fastest : given_precision;
   use.operands = NamedOperands(precision);

@@ -6,6 +6,7 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/measure/bench_step.h"
+#include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/hardware/hardware.h"
 #include "ridge/train/options/machine.h"
 #include "ridge/train/options/options.h"
@@ -46,9 +47,11 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
 
 // A device that is not here: one of the catalog, or of a file (hardware.h).  Without
-// `needs_memory` a CPU's memory may be unknown.  Fails as FindHardware and PlanHardware do.
+// `needs_memory` a CPU's memory may be unknown.  `ask_conv` is asked what is not on record.  Fails
+// as FindHardware and PlanHardware do.
 Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware, const std::string& precision,
-                                         const std::string& software, bool needs_memory = true);
+                                         const std::string& software, bool needs_memory = true,
+                                         AskConv ask_conv = nullptr);
 
 // A CPU that `ridge bench device --record` measured, somewhere else or on another day; the kernels
 // are those of its instructions on as many threads, or of this CPU's where the record does not say

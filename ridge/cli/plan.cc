@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ridge/cli/config_file.h"
+#include "ridge/cli/cudnn_asker.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/levers.h"
@@ -13,6 +14,7 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
+#include "ridge/report/determinism.h"
 #include "ridge/report/plan_page.h"
 #include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
@@ -20,12 +22,13 @@
 namespace ridge::cli {
 namespace {
 
-// With --why: the plans that were compared, what is live when, rules of thumb, and what options
-// would bring, not a kernel.
+// With --why: the plans that were compared, what is live when, rules of thumb, what options would
+// bring, and what equal bits cost, not a kernel.
 constexpr const char* kSlices = "slices";
 constexpr const char* kMemory = "memory";
 constexpr const char* kRules = "rules";
 constexpr const char* kLevers = "levers";
+constexpr const char* kDeterminism = "determinism";
 
 struct PlanVerb {
   TrainFlags train;
@@ -55,8 +58,12 @@ Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options)
     return OpenRecordedMachine(options.device, ChoiceOf(verb.train, options));
   if (verb.on && !IsRecord(options.device) && options.device != "cpu") {
     RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
+    AskConv ask_conv;
+    if (!verb.foreign &&
+        ComputeCapability(hardware) > 0)  // others take scales of what is on record
+      ask_conv = AskCudnn(hardware.id, SayUnless(verb.output.quiet));
     return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware),
-                              /*needs_memory=*/false);
+                              /*needs_memory=*/false, std::move(ask_conv));
   }
   if (verb.foreign) {
     return InvalidArgument(
@@ -171,6 +178,7 @@ Result<std::string> WhyReport(const DevicePlan& plan, const std::string& what,
   if (what == kSlices) return CandidatesReport(Summary(plan), terminal);
   if (what == kMemory) return PhasesReport(Summary(plan), terminal);
   if (what == kRules) return RulesReport(Summary(plan), terminal);
+  if (what == kDeterminism) return DeterminismReport(Summary(plan), terminal);
   if (what == kLevers) return LeversReport(plan.run.job, plan.opened.machine, terminal);
   return WhyText(plan.run.job.program, what);
 }
@@ -246,7 +254,8 @@ VerbBody AddPlan(CLI::App& app) {
       AddText(app, "--why", verb->why, "OP",
               "Which kernels run an operator or node, and why not others; slices: the plans "
               "that were compared; memory: what is live in each phase of a step; rules: "
-              "rules of thumb beside the plan; levers: what other options would bring");
+              "rules of thumb beside the plan; levers: what other options would bring; "
+              "determinism: what equal bits in every run cost on a device of --on");
   why->group(kOutputGroup);
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array");
   json->group(kOutputGroup);

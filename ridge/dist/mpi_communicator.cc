@@ -15,6 +15,9 @@ namespace {
 
 constexpr int64_t kMostMessageBytes = int64_t{1} << 30;  // MPI counts in 32 bits
 constexpr int kTestsBeforePause = 256;                   // about 10 us
+// A message that goes with its announcement, and one that waits for its receiver.
+constexpr size_t kShortMessageBytes = 1024;
+constexpr size_t kLongMessageBytes = size_t{256} << 10;
 using Text = std::array<char, 1024>;
 
 int64_t Pieces(int64_t bytes) { return (bytes + kMostMessageBytes - 1) / kMostMessageBytes; }
@@ -58,7 +61,23 @@ Status MpiCommunicator::JoinWorld(const Launcher& launcher) {
                               "MPI with MPI_THREAD_SERIALIZED",
                               library_));
   }
-  return CheckWorldSize(launcher, library_, size_);
+  RIDGE_RETURN_IF_ERROR(CheckWorldSize(launcher, library_, size_));
+  return MakeConnections();
+}
+
+Status MpiCommunicator::MakeConnections() {
+  const auto count = static_cast<size_t>(size_);
+  const std::vector<std::byte> sent(kLongMessageBytes);
+  std::vector<std::byte> received(count * kLongMessageBytes);
+  for (const size_t bytes : {kShortMessageBytes, kLongMessageBytes}) {
+    std::vector<std::span<std::byte>> receives;
+    for (size_t r = 0; r < count; ++r)
+      receives.push_back(std::span(received).subspan(r * bytes, bytes));
+    RIDGE_RETURN_IF_ERROR(
+        Exchange(std::vector(count, std::span(sent).first(bytes)), receives));
+  }
+  sent_bytes_ = 0;
+  return Status();
 }
 
 MpiCommunicator::~MpiCommunicator() {

@@ -40,6 +40,8 @@ class MpiCommunicator final : public Communicator {
  private:
   explicit MpiCommunicator(const RidgeMpiApi& api) : api_(api) {}
   Status JoinWorld(const Launcher& launcher);
+  // What MPI keeps for a pair of ranks is there before a plan counts the memory of the process.
+  Status MakeConnections();
   Status Fail(const char* what, int32_t error) const;
   void Reserve(int64_t requests);
   Status PostReceives(int from, std::span<std::byte> bytes);

@@ -20,6 +20,22 @@ namespace ridge {
 using LayoutId = int32_t;
 inline constexpr LayoutId kRowMajor = 0;
 
+// Where the bytes of a workspace come from.
+enum class WorkspaceFrom : uint8_t {
+  kKernel,    // the kernel that runs here
+  kBound,     // no library takes more
+  kRecorded,  // the library's answer, on record
+  kAsked,     // the library's answer to this program
+};
+
+// What a library said of a kernel on a device that is not here.
+struct LibraryAnswer {
+  std::string library;    // "cuDNN 9.19.0"
+  bool is_asked = false;  // by this program; else its answer is on record
+  // Workspace of its first choice, whose bits may differ from run to run.
+  int64_t first_bytes = 0;
+};
+
 // A way to run one node; part of the plan.
 struct KernelChoice {
   std::string kernel;  // "onednn.conv/brgconv:avx512_core", "reference"
@@ -34,6 +50,8 @@ struct KernelChoice {
   // Peak heap memory of a run, freed before it returns: a library's own buffers.
   int64_t heap_bytes = 0;
   double extra_s = 0;  // beyond the device's rates: of work that the operator's cost does not count
+  std::optional<LibraryAnswer> answer =
+      {};  // none: workspace_bytes is the kernel's own, or a bound
 };
 
 // Why a kernel does not run a node.
@@ -79,7 +97,7 @@ class KernelQuery {
   virtual std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
                                                     LayoutId to) = 0;
   // The efficiency of the best candidate for row-major inputs; 0 when there is none.
-  double BestEfficiency(const OpDef& op, const OpCall& call);
+  virtual double BestEfficiency(const OpDef& op, const OpCall& call);
 };
 
 // Row-major inputs and outputs, bytes shared as OpDef::in_place allows where the types are equal,

@@ -223,7 +223,8 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 
 // Casts of operands and copies of values and of weights come after the passes that match f32
 // patterns and would merge the copies, and before nodes are fused with their neighbours.  Values to
-// store in 16 bits are chosen last, when the nodes are final.
+// store in 16 bits are chosen last, when the nodes are final; those that the device's convolutions
+// write in 16 bits only follow.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
                           std::vector<PassReport>* reports) {
   static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};
@@ -248,10 +249,15 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
     RIDGE_ASSIGN_OR_RETURN(graph, rewrites.recompute(std::move(graph)));
     runner.Forget();
   }
-  if (!fuses) return graph;
-  RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(fuse, std::move(graph), /*last=*/true));
+  if (fuses) {
+    RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(fuse, std::move(graph), /*last=*/true));
+  }
   if (!narrow) return graph;
-  return AutocastActivations(std::move(graph), rewrites.operands, kernels);
+  if (fuses) {
+    RIDGE_ASSIGN_OR_RETURN(graph,
+                           AutocastActivations(std::move(graph), rewrites.operands, kernels));
+  }
+  return NarrowConvolutions(std::move(graph), rewrites.operands, kernels.rules());
 }
 
 }  // namespace ridge

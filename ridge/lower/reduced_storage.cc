@@ -112,6 +112,10 @@ class StorageRewriter {
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
+    for (const GraphOutput& output : graph_.outputs())
+      RIDGE_RETURN_IF_ERROR(WidenResult(output.value));
+    for (const GraphUpdate& update : graph_.updates())
+      RIDGE_RETURN_IF_ERROR(WidenResult(update.value));
     return rewriter_.Finish();
   }
 
@@ -168,6 +172,15 @@ class StorageRewriter {
                           node.location);
   }
 
+  // What leaves the graph keeps its type.
+  Status WidenResult(ValueId id) {
+    const bool narrow = graph_.type(id).dtype != rewriter_.to().type(rewriter_.Use(id)).dtype;
+    if (!narrow) return Status();
+    RIDGE_ASSIGN_OR_RETURN(const ValueId wide, Widen(id, graph_.node(graph_.value(id).producer)));
+    rewriter_.Set(id, wide);
+    return Status();
+  }
+
   // One for each reader: a copy for all of them would live as long as the f32 value did.
   Result<ValueId> Widen(ValueId id, const Node& reader) {
     static const OpDef& cast = *FindOp("cast");
@@ -184,10 +197,32 @@ class StorageRewriter {
   GraphRewriter rewriter_;
 };
 
+// Whether the node is a convolution of `reduced` operands that could give `reduced` results.
+bool GivesWideSums(const Graph& graph, const Node& node, DType reduced) {
+  if (node.op->cost_class != CostClass::kConv || !node.attrs.contains("out_dtype")) return false;
+  if (graph.type(node.inputs[0]).dtype != reduced) return false;
+  if (graph.type(node.outputs[0]).dtype != DType::kF32) return false;
+  OpCall call = graph.Call(node);
+  call.attrs["out_dtype"] = std::string(DTypeName(reduced));
+  return InferCall(*node.op, call).ok();
+}
+
 }  // namespace
 
 Result<Graph> AutocastActivations(Graph graph, DType reduced, KernelQuery& kernels) {
   StorageChoice choice = ChooseReducedStorage(graph, reduced, kernels);
+  if (std::find(choice.values.begin(), choice.values.end(), true) == choice.values.end())
+    return graph;
+  return StorageRewriter(graph, reduced, std::move(choice)).Run();
+}
+
+Result<Graph> NarrowConvolutions(Graph graph, DType reduced, const RewriteRules& rules) {
+  StorageChoice choice{std::vector<bool>(graph.values().size(), false), {}};
+  for (const Node& node : graph.nodes()) {
+    choice.reads.emplace_back(node.inputs.size(), false);
+    if (rules.GivesF32Sums(*node.op) || !GivesWideSums(graph, node, reduced)) continue;
+    for (const ValueId id : node.outputs) choice.values[static_cast<size_t>(id)] = true;
+  }
   if (std::find(choice.values.begin(), choice.values.end(), true) == choice.values.end())
     return graph;
   return StorageRewriter(graph, reduced, std::move(choice)).Run();

@@ -16,4 +16,9 @@ namespace ridge {
 // A node supports `reduced` if `kernels` has a kernel for it about as good as that for f32.
 Result<Graph> AutocastActivations(Graph graph, DType reduced, KernelQuery& kernels);
 
+// Where `rules` give no f32 sums, results of convolutions of `reduced` operands become `reduced`,
+// too, each with a cast behind it: a step of the pointwise nodes that read it, a node of its own
+// for other readers and for what leaves the graph.
+Result<Graph> NarrowConvolutions(Graph graph, DType reduced, const RewriteRules& rules);
+
 }  // namespace ridge

@@ -147,5 +147,75 @@ TEST(AutocastActivations, MergesTwins) {
 )");
 }
 
+// Whose convolutions write the type of their operands alone.
+class NarrowRules : public TestRules {
+ public:
+  bool GivesF32Sums(const OpDef& op) const override { return op.cost_class != CostClass::kConv; }
+};
+
+std::string NarrowSums(const std::string& text, const RewriteRules& rules = NarrowRules()) {
+  Result<Graph> narrow = NarrowConvolutions(Parse(text), DType::kBF16, rules);
+  EXPECT_TRUE(narrow.ok()) << narrow.status().message();
+  EXPECT_TRUE(CheckGraph(*narrow).ok()) << CheckGraph(*narrow).message();
+  return PrintGraph(*narrow);
+}
+
+TEST(NarrowConvolutions, CastsInTheReadersThatArePointwise) {
+  EXPECT_EQ(NarrowSums(R"(graph g
+  x = input bf16[4,16,8,8]
+  w = input bf16[16,16,1,1]
+  y = conv(x, w, out_dtype="f32")
+  r = relu(y)
+  m = reduce_mean(y)
+  output r
+  output m
+)"),
+            R"(graph g
+  x = input bf16[4,16,8,8]
+  w = input bf16[16,16,1,1]
+  y = conv(x, w, out_dtype="bf16")
+  r = fused(y, expr="t0=cast(i0,to=\"f32\");t1=relu(t0);o0=t1")
+  y.f32 = cast(y, to="f32")
+  m = reduce_mean(y.f32, out_dtype="f32")
+  output r
+  output m
+)");
+}
+
+TEST(NarrowConvolutions, WhatLeavesTheGraphKeepsItsType) {
+  EXPECT_EQ(NarrowSums(R"(graph g
+  w = parameter f32[16,16,1,1] init=normal(1.0)
+  x = input bf16[4,16,8,8]
+  dy = input bf16[4,16,8,8]
+  dw, db = conv_grad_weight(x, dy, bias=1, out_dtype="f32", weight_dims=[16,16,1,1])
+  output db
+  update w = dw
+)"),
+            R"(graph g
+  w = parameter f32[16,16,1,1] init=normal(1.0)
+  x = input bf16[4,16,8,8]
+  dy = input bf16[4,16,8,8]
+  dw, db = conv_grad_weight(x, dy, bias=1, out_dtype="bf16", weight_dims=[16,16,1,1])
+  db.f32 = cast(db, to="f32")
+  dw.f32 = cast(dw, to="f32")
+  output db = db.f32
+  update w = dw.f32
+)");
+}
+
+TEST(NarrowConvolutions, LeavesProductsF32AndDevicesThatWriteF32) {
+  const std::string product =
+      "graph g\n  x = input bf16[8,8]\n  y = matmul(x, x, out_dtype=\"f32\")\n  output y\n";
+  EXPECT_EQ(NarrowSums(product), product);
+  const std::string wide =
+      "graph g\n  x = input f32[1,8,4,4]\n  w = input f32[8,8,1,1]\n  y = conv(x, w)\n"
+      "  output y\n";
+  EXPECT_EQ(NarrowSums(wide), PrintGraph(Parse(wide)));
+  const std::string sums =
+      "graph g\n  x = input bf16[1,8,4,4]\n  w = input bf16[8,8,1,1]\n"
+      "  y = conv(x, w, out_dtype=\"f32\")\n  output y\n";
+  EXPECT_EQ(NarrowSums(sums, TestRules()), PrintGraph(Parse(sums)));
+}
+
 }  // namespace
 }  // namespace ridge

@@ -28,6 +28,8 @@ class RewriteRules {
   // Whether a kernel runs `call`, a node that joins several, in one pass.
   // REQUIRES: the operator accepts the call.
   virtual bool Fuses(const OpDef& op, const OpCall& call) const = 0;
+  // Whether kernels of this operator with operands of 16 bits can write their sums in f32.
+  virtual bool GivesF32Sums(const OpDef&) const { return true; }
   virtual ReducedRates RatesOf(DType operands) const = 0;
   // The tensors that kernels of this operator take in 16 bits, each group as a whole, while all
   // else is f32.

@@ -145,13 +145,16 @@ Json CollectivesJson(const std::vector<Collective>& collectives) {
   return json;
 }
 
-Json WorkspacesJson(const WorkspaceSources& sources) {
+Json WorkspacesJson(const WorkspaceSources& sources, const Program& program) {
   return {{"library", ConvLibrary()},
+          {"answers_of", sources.libraries},
           {"recorded", sources.recorded.size()},
+          {"asked", sources.asked.size()},
           {"bounded", sources.bounded},
           {"other_engines", sources.other_engines},
           {"largest_bytes", sources.largest_bytes},
-          {"largest_first_bytes", sources.largest_first_bytes}};
+          {"largest_first_bytes", sources.largest_first_bytes},
+          {"deterministic_peak_bytes", DeterministicBytes(program)}};
 }
 
 Json SummaryJson(const PlanSummary& plan) {
@@ -174,7 +177,7 @@ Json SummaryJson(const PlanSummary& plan) {
   json["bound_bytes"] = plan.memory.bound_bytes;
   json["breakdown"] = BreakdownJson(plan.memory);
   if (const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program); !sources.empty())
-    json["workspaces"] = WorkspacesJson(sources);
+    json["workspaces"] = WorkspacesJson(sources, *plan.program);
   if (plan.offload) {
     json["offload"] = {{"host_bytes", plan.offload->host_bytes},
                        {"window_bytes", plan.offload->window_bytes},

@@ -6,38 +6,49 @@
 #include <string_view>
 
 #include "ridge/plan/hardware/conv_workspaces.h"
+#include "ridge/plan/memory/phases.h"
 
 namespace ridge {
 
-bool IsRecorded(const std::string& device, const PlannedNode& node) {
+std::string QuestionOf(const PlannedNode& node) {
   constexpr std::string_view kPrefix = kCudnnKey;
-  return node.choice.key.starts_with(kPrefix) &&
-         FindConvAnswer(device, node.choice.key.substr(kPrefix.size())).has_value();
+  const std::string& key = node.choice.key;
+  return key.starts_with(kPrefix) ? key.substr(kPrefix.size()) : "";
 }
 
 WorkspaceSources WorkspaceSourcesOf(const Program& program) {
-  constexpr std::string_view kPrefix = kCudnnKey;
-  std::map<std::string, ConvAnswer> recorded;
-  std::set<std::string> bounded;
+  std::map<std::string, const KernelChoice*> choices;  // by question
   for (const StepPlan& step : program.steps) {
     for (const PlannedNode& node : step.nodes) {
-      if (!node.choice.key.starts_with(kPrefix)) continue;
-      const std::string question = node.choice.key.substr(kPrefix.size());
-      if (const auto answer = FindConvAnswer(program.device, question)) {
-        recorded.emplace(question, *answer);
-      } else {
-        bounded.insert(question);
-      }
+      if (std::string question = QuestionOf(node); !question.empty())
+        choices.emplace(std::move(question), &node.choice);
     }
   }
-  WorkspaceSources sources = {{}, {bounded.begin(), bounded.end()}};
-  for (const auto& [question, answer] : recorded) {
-    sources.recorded.push_back(question);
-    if (answer.bytes != answer.first_bytes) ++sources.other_engines;
-    sources.largest_bytes = std::max(sources.largest_bytes, answer.bytes);
-    sources.largest_first_bytes = std::max(sources.largest_first_bytes, answer.first_bytes);
+  WorkspaceSources sources;
+  std::set<std::string> libraries;
+  for (const auto& [question, choice] : choices) {
+    const std::optional<LibraryAnswer>& answer = choice->answer;
+    if (!answer) {
+      sources.bounded.push_back(question);
+      continue;
+    }
+    (answer->is_asked ? sources.asked : sources.recorded).push_back(question);
+    libraries.insert(answer->library + (answer->is_asked ? " (asked)" : " (recorded)"));
+    if (choice->workspace_bytes != answer->first_bytes) ++sources.other_engines;
+    sources.largest_bytes = std::max(sources.largest_bytes, choice->workspace_bytes);
+    sources.largest_first_bytes = std::max(sources.largest_first_bytes, answer->first_bytes);
   }
+  sources.libraries.assign(libraries.rbegin(), libraries.rend());  // recorded, then asked
   return sources;
+}
+
+int64_t DeterministicBytes(const Program& program) {
+  const int64_t chosen =
+      LargestLive(program, [](const KernelChoice& choice) { return choice.workspace_bytes; });
+  const int64_t first = LargestLive(program, [](const KernelChoice& choice) {
+    return choice.answer ? choice.answer->first_bytes : choice.workspace_bytes;
+  });
+  return chosen - first;
 }
 
 }  // namespace ridge

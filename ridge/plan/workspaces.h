@@ -10,20 +10,27 @@ namespace ridge {
 
 // What cuDNN is asked about the program's kernels, each question once, sorted.
 struct WorkspaceSources {
-  std::vector<std::string> recorded;  // its answer is in the plan
-  std::vector<std::string> bounded;   // an upper bound is
-  // Recorded ones whose first deterministic engine takes other bytes than cuDNN's first choice, and
-  // the largest workspace of all recorded ones by each of the two.
+  std::vector<std::string> recorded;   // an answer on record is in the plan
+  std::vector<std::string> asked;      // an answer to this program is
+  std::vector<std::string> bounded;    // an upper bound is
+  std::vector<std::string> libraries;  // that answered: "cuDNN 9.19.0 (recorded)"
+  // Answers whose first deterministic engine takes other bytes than the library's first choice, and
+  // the largest workspace of all of them by each of the two.
   int64_t other_engines = 0;
   int64_t largest_bytes = 0, largest_first_bytes = 0;
 
-  bool empty() const { return recorded.empty() && bounded.empty(); }
+  size_t answered() const { return recorded.size() + asked.size(); }
+  bool empty() const { return answered() == 0 && bounded.empty(); }
 };
 
 // Empty for other devices.
 WorkspaceSources WorkspaceSourcesOf(const Program& program);
 
-// Whether the library answered what this node of a plan for `device` takes.
-bool IsRecorded(const std::string& device, const PlannedNode& node);
+// The question that stands behind a node's workspace; "" where none does.
+std::string QuestionOf(const PlannedNode& node);
+
+// By how much the largest live values are larger than with the first choices of the library, which
+// may give other bits in every run; below 0 where these take more.
+int64_t DeterministicBytes(const Program& program);
 
 }  // namespace ridge

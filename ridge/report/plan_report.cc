@@ -7,11 +7,11 @@
 #include <algorithm>
 
 #include "ridge/core/units.h"
-#include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/memory/phases.h"
 #include "ridge/plan/tree_sums.h"
 #include "ridge/plan/workspaces.h"
 #include "ridge/report/bar_chart.h"
+#include "ridge/report/determinism.h"
 #include "ridge/report/plan_tables.h"
 #include "ridge/report/table.h"
 
@@ -69,28 +69,29 @@ std::string InputsLine(const PlanSummary& plan) {
 }
 
 // What equal bits in every run cost, as far as cuDNN tells without the device.
-std::string DeterminismLine(const WorkspaceSources& sources) {
+std::string DeterminismLine(const PlanSummary& plan, const WorkspaceSources& sources) {
   if (sources.other_engines == 0) return "";
-  const auto recorded = static_cast<int64_t>(sources.recorded.size());
   return fmt::format(
       "  deterministic: {} of {} are not cuDNN's first choice (largest workspace {}, by first "
-      "choice "
-      "{}); what that costs in time is not known\n",
-      sources.other_engines, FormatCountOf(recorded, "recorded kernel"),
-      FormatBytes(sources.largest_bytes), FormatBytes(sources.largest_first_bytes));
+      "choice {}); {}; what that costs in time is not known\n",
+      sources.other_engines,
+      FormatCountOf(static_cast<int64_t>(sources.answered()), "answered kernel"),
+      FormatBytes(sources.largest_bytes), FormatBytes(sources.largest_first_bytes),
+      DeterministicBytesText(*plan.program));
 }
 
 // Of a device that is not here.
 std::string WorkspacesLine(const PlanSummary& plan) {
   const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program);
-  std::vector<std::string> parts;
-  if (!sources.recorded.empty()) parts.push_back(ConvLibrary() + " (recorded)");
+  std::vector<std::string> parts = sources.libraries;
   if (const auto bounded = static_cast<int64_t>(sources.bounded.size()); bounded > 0) {
-    parts.push_back(fmt::format("bounded: {} {} not in the table", FormatCountOf(bounded, "kernel"),
-                                bounded == 1 ? "is" : "are"));
+    const char* one = sources.asked.empty() ? "is not in the table" : "has no answer";
+    const char* more = sources.asked.empty() ? "are not in the table" : "have no answer";
+    parts.push_back(
+        fmt::format("bounded: {} {}", FormatCountOf(bounded, "kernel"), bounded == 1 ? one : more));
   }
   if (parts.empty()) return "";
-  return fmt::format("  workspaces: {}\n", fmt::join(parts, ", ")) + DeterminismLine(sources);
+  return fmt::format("  workspaces: {}\n", fmt::join(parts, ", ")) + DeterminismLine(plan, sources);
 }
 
 // "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update"

@@ -137,6 +137,43 @@ class Report(RidgeTest):
         self.write("narrow.json", json.dumps(narrow))
         self.assertIn("by this CPU's kernels", self.ok("plan", "cnn", "--on", "narrow.json"))
 
+    def asked(self, script, *words, cache="cache"):
+        """A plan of a convolution that the table lacks, with a helper that is this script."""
+        os.makedirs(self.path("cudnn/devices"), exist_ok=True)
+        self.write("cudnn/devices/h200-sxm.json", "{}")
+        self.write("cudnn/cudnn_ask", "#!/bin/sh\n" + script)
+        os.chmod(self.path("cudnn/cudnn_ask"), 0o755)
+        env = {"RIDGE_CUDNN": self.path("cudnn"), "XDG_CACHE_HOME": self.path(cache)}
+        done = self.ridge("plan", "cnn", "--batch", "7", "--precision", "bf16", "--on", "h200-sxm",
+                          *words, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_cudnn_is_asked_what_the_table_lacks(self):
+        helper = "echo 92001\nwhile read q; do echo 5000 7000 0 engine; done\n"
+        done = self.asked(helper)
+        self.assertIn("workspaces: cuDNN 9.20.1 (asked)", done.stdout)
+        self.assertIn("are not cuDNN's first choice", done.stdout)
+        self.assertIn("asking cuDNN 9.20.1 about convolutions on h200-sxm", done.stderr)
+        again = self.asked("echo 92001\nread q\nexit 2\n", "--json")  # kept: nothing is asked
+        sources = json.loads(again.stdout)[0]["workspaces"]
+        self.assertEqual(again.stderr, "")
+        self.assertGreater(sources["asked"], 0)
+        self.assertEqual(sources["answers_of"], ["cuDNN 9.20.1 (asked)"])
+        self.assertEqual((sources["largest_bytes"], sources["largest_first_bytes"]), (7000, 5000))
+        self.assertIn("whose engines are known", self.asked(helper, "--why", "determinism").stdout)
+
+    def test_a_helper_that_fails_leaves_the_bounds(self):
+        usual = json.loads(self.ok("plan", "cnn", "--batch", "7", "--precision", "bf16", "--on",
+                                   "h200-sxm", "--json"))
+        done = self.asked("echo 92001\nread q\necho no symbol >&2\nexit 2\n", "--json")
+        self.assertEqual(json.loads(done.stdout), usual)
+        folder = self.path("cudnn")
+        self.assertRegex(done.stderr.splitlines()[-1],
+                         f"RIDGE_CUDNN: {folder}/cudnn_ask ended: no symbol to 'conv.*'; "
+                         "workspaces on h200-sxm that are not known stay upper bounds. hint: "
+                         f"scripts/build_cudnn_ask.sh {folder}$")
+
     def test_a_cpu_of_the_catalog_is_planned_for_without_its_memory(self):
         plan = json.loads(self.ok("plan", "mlp", "--on", "xeon-8280", "--json"))[0]
         self.assertIsNone(plan["fits"])

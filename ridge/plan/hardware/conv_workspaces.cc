@@ -123,6 +123,15 @@ std::optional<std::string> ConvQuestion(const OpDef& op, const OpCall& call, boo
   return text;
 }
 
+bool CanBeAsked(std::string_view question) {
+  if (!question.starts_with("conv")) return false;
+  constexpr std::string_view kWith = " with ";
+  const size_t with = question.find(kWith);
+  if (with == std::string_view::npos) return true;
+  const std::string_view steps = question.substr(with + kWith.size());
+  return steps == "bias" || steps == "relu" || steps == "bias,relu";
+}
+
 const std::string& ConvLibrary() { return Recorded().library; }
 
 std::optional<ConvAnswer> FindConvAnswer(std::string_view device, const std::string& question) {

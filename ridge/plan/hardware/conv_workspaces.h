@@ -3,6 +3,7 @@
 // The table is conv_workspaces.txt; bench/cudnn_workspaces.py asks cuDNN and writes it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,13 @@ struct ConvAnswer {
   int64_t first_bytes = 0;  // of cuDNN's first engine, which may not
 };
 
+// Asks the library itself about a convolution on one device; none: it gives no answer.
+struct ConvReply {
+  std::string library;  // "cuDNN 9.19.0"
+  ConvAnswer answer;
+};
+using AskConv = std::function<std::optional<ConvReply>(const std::string& question)>;
+
 struct RecordedConv {
   std::string question, device;  // of the catalog: "h200-sxm"
   ConvAnswer answer;
@@ -38,6 +46,10 @@ std::optional<ConvGeometry> AskedGeometry(const OpDef& op, const OpCall& call);
 // Operands are channels-last, products of f32 are rounded to tf32 where `tf32` holds.
 // None where AskedGeometry has none.
 std::optional<std::string> ConvQuestion(const OpDef& op, const OpCall& call, bool tf32);
+
+// Whether the question is one that plugins/cudnn/cudnn_ask.cc reads: of a convolution without other
+// steps than bias and relu.
+bool CanBeAsked(std::string_view question);
 
 // "cuDNN 9.19.0".
 const std::string& ConvLibrary();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 namespace ridge {
@@ -116,6 +117,17 @@ Hardware::Number Hardware::ComputedFp16Tflops() const {
 const char* FastestPrecision(const Hardware& hardware) {
   if (hardware.bf16_tflops) return "bf16";
   return hardware.fp16_tflops ? "f16" : "f32";
+}
+
+bool IsCpu(const Hardware& hardware) {
+  return hardware.architecture.starts_with("x86-64") || hardware.architecture.starts_with("Arm");
+}
+
+double ComputeCapability(const Hardware& hardware) {
+  double value = 0;
+  const std::string& text = hardware.compute_capability;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 std::vector<std::string> UnknownKeys(const Hardware& hardware) {

@@ -52,6 +52,11 @@ struct Hardware {
 // `--precision` of the type that the device multiplies fastest: "bf16", else "f16", else "f32".
 const char* FastestPrecision(const Hardware& hardware);
 
+bool IsCpu(const Hardware& hardware);
+
+// 9 for an H100; 0: no GPU of NVIDIA's.
+double ComputeCapability(const Hardware& hardware);
+
 // The keys of a device's table, in the order in which they are shown.
 struct HardwareText {
   const char* key;

@@ -4,16 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
-#include "ridge/core/rounding.h"
 #include "ridge/graph/expression.h"
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/lower/reduced_groups.h"
-#include "ridge/plan/hardware/conv_workspaces.h"
+#include "ridge/plan/hardware/padded_channels.h"
 
 namespace ridge {
 namespace {
@@ -48,6 +46,13 @@ constexpr double kAutocastTraffic = 12;
 // mask, softmax, dropout, product; backwards two products more and no mask.
 constexpr double kScorePasses = 10, kScoreGradPasses = 11;
 
+// ---- padded channels
+
+constexpr LayoutId kPaddedChannels = 1;
+// By which a copy in the workspace counts more than one of its own: of two readers of an image the
+// first pays for the copy alone.
+constexpr double kTieSeconds = 1e-9;
+
 // ---- power
 
 // Watts that a TFLOP/s of 16-bit products takes, by how the chip is made; tf32 takes twice that.
@@ -75,17 +80,6 @@ constexpr double kUsableHbm = 0.98, kUsableOther = 0.92;
 constexpr int64_t kContextBytes = 600 * kMiB, kLeastContextBytes = 107 * kMiB;
 constexpr int64_t kHostRuntimeBytes = 64 * kMiB;
 constexpr int64_t kModuleBytes = 40 << 10;  // of a kernel
-
-bool IsCpu(const Hardware& hardware) {
-  return hardware.architecture.starts_with("x86-64") || hardware.architecture.starts_with("Arm");
-}
-
-double ComputeCapability(const Hardware& hardware) {
-  double value = 0;
-  const std::string& text = hardware.compute_capability;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
 
 double PeakOrZero(const Hardware::Number& tera) { return tera.value_or(0) * kTera; }
 
@@ -166,86 +160,6 @@ int64_t UsableBytes(const Hardware& hardware) {
   return static_cast<int64_t>(gib * share * static_cast<double>(kGiB));
 }
 
-// ---- workspaces
-
-// Caps of cuBLASLt: what NVIDIA recommends for Hopper and later, and before.
-int64_t ProductWorkspace(const Hardware& hardware) {
-  return (ComputeCapability(hardware) >= 9 ? 32 : 4) * kMiB;
-}
-
-// cuDNN 9.19.0 copies both images and rounds weights beside them in f32, and where the channels of
-// an image are no multiple of 8; gradients of weights it sums in up to 17 parts.  Every other
-// convolution of 16 bits that it was asked about takes 7 MB or less.
-int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
-  constexpr int64_t kUsual = 32 * kMiB;
-  const std::optional<ConvGeometry> g = AskedGeometry(op, call);
-  if (!g) return kUsual;
-  const int64_t element = BytesPerElement(call.inputs[0].dtype);
-  if (element < 4 && g->inputs() % 8 == 0 && g->outputs() % 8 == 0) return kUsual;
-  const int64_t images = RoundUp(g->inputs(), int64_t{8}) * g->window.inputs() +
-                         RoundUp(g->outputs(), int64_t{8}) * g->window.outputs();
-  const int64_t weights = g->outputs() * g->group_inputs * g->window.taps();
-  const int64_t copies = op.name == "conv_grad_weight" ? 17 : 2;
-  return kUsual + element * (g->batch * images + copies * weights);
-}
-
-int64_t ScoresOf(const OpCall& call) {
-  const AttentionExtents e = ExtentsOf(call);
-  return e.batch * e.heads * e.queries * e.keys;
-}
-
-// With dropout a B200 keeps as many bytes as the queries have; others take 256 bytes.
-int64_t AttentionWorkspace(const OpCall& call) { return kMiB + call.inputs[0].bytes(); }
-
-// The deterministic gradient keeps 4 bytes for each query of a head and, before Blackwell, 2 for
-// each pair of a query and a key.
-int64_t AttentionGradWorkspace(const Hardware& hardware, const OpCall& call) {
-  const AttentionExtents e = ExtentsOf(call);
-  const int64_t sums = 4 * e.batch * e.heads * e.queries;
-  return sums + (ComputeCapability(hardware) >= 10 ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
-}
-
-// The most that any library takes.
-int64_t WorkspaceBound(const Hardware& hardware, const OpDef& op, const OpCall& call) {
-  if (op.name == "attention") return AttentionWorkspace(call);
-  if (op.name == "attention_grad") return AttentionGradWorkspace(hardware, call);
-  switch (op.cost_class) {
-    case CostClass::kMatmul:
-      return ProductWorkspace(hardware);
-    case CostClass::kConv:
-      return ConvWorkspace(op, call);
-    case CostClass::kReduce:
-    case CostClass::kNorm:
-      return kMiB;  // partial sums
-    default:
-      return 0;
-  }
-}
-
-// Convolutions, norms and attention run in cuDNN; none for other operators.
-std::optional<std::string> QuestionAbout(const OpDef& op, const OpCall& call, bool tf32) {
-  if (std::optional<std::string> conv = ConvQuestion(op, call, tf32)) return conv;
-  if (!op.name.starts_with("attention") && op.cost_class != CostClass::kNorm) return std::nullopt;
-  std::string text = op.name;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) text += " " + TypeToString(call.inputs[i]);
-  }
-  return text;
-}
-
-// The bytes that the library answered where that is on record, else the bound.
-void SetWorkspace(const Hardware& hardware, const OpDef& op, const OpCall& call, bool tf32,
-                  KernelChoice& choice) {
-  if (IsCpu(hardware)) return;
-  choice.workspace_bytes = WorkspaceBound(hardware, op, call);
-  if (ComputeCapability(hardware) == 0) return;  // no GPU of NVIDIA's
-  const std::optional<std::string> text = QuestionAbout(op, call, tf32);
-  if (!text) return;
-  const std::optional<ConvAnswer> answer = FindConvAnswer(hardware.id, *text);
-  choice.key = kCudnnKey + *text;
-  if (answer) choice.workspace_bytes = answer->bytes;
-}
-
 // Of the rate of a product of equal arithmetic: attention with heads of 64 or 128.
 double ArithmeticShareOf(const OpDef& op) {
   if (op.name == "attention") return 0.6;
@@ -284,7 +198,8 @@ double ScorePasses(const OpDef& op) {
 
 class PlannedRules : public RewriteRules {
  public:
-  explicit PlannedRules(const Roofline& model, const Hardware& hardware) {
+  PlannedRules(const Roofline& model, const Hardware& hardware, bool eager)
+      : narrows_(ComputeCapability(hardware) > 0 && !eager) {
     const double f32 = PeakOrZero(hardware.fp32_tflops);
     const double half = std::max(PeakOrZero(hardware.bf16_tflops), f32);
     rates_.speed = half / f32;
@@ -295,14 +210,21 @@ class PlannedRules : public RewriteRules {
     return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
            op.name == "batch_norm_grad";
   }
+  // cuDNN has no convolutions of 16 bits with results of f32.  What other programs launch to cast
+  // them is in their scales.
+  bool GivesF32Sums(const OpDef& op) const override {
+    return !narrows_ || op.cost_class != CostClass::kConv;
+  }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
     // What a norm adds has the type of its input.
     if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
+    if (op.name == "batch_norm_inference") return {{{0, 5}, {0}, /*rest=*/true}};
     return UsualReducedGroups(op);
   }
 
  private:
+  const bool narrows_;
   ReducedRates rates_;
 };
 
@@ -343,9 +265,10 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
     : hardware_(hardware),
       eager_(use.software.eager),
       reduced_(use.operands != DType::kF32),
-      tf32_(use.products == F32Products::kTf32),
+      pads_(ComputeCapability(hardware) >= 7),  // it has matrix units of 16 bits
+      workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv),
       model_(ProfileOf(hardware, use)),
-      rules_(std::make_unique<PlannedRules>(model_, hardware)) {}
+      rules_(std::make_unique<PlannedRules>(model_, hardware, eager_)) {}
 
 // CUDA's: addresses of 256 bytes restrict no kernel, memory comes in pieces of 2 MiB.
 MemorySpace PlannedDevice::memory() {
@@ -361,14 +284,45 @@ bool PlannedDevice::Multiplies(DType operands) const {
 
 KernelCandidates PlannedDevice::Candidates(const OpDef& op, const OpCall& call,
                                            std::span<const LayoutId>) {
-  KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
-  if (op.name == "fused") AllowAllInPlace(call, choice);
-  SetWorkspace(hardware_, op, call, tf32_, choice);
-  choice.efficiency = EfficiencyOf(op, call);
-  if (eager_) choice.extra_s = EagerSeconds(op, call);
   KernelCandidates candidates;
+  KernelChoice choice = ChoiceFor(op, call);
+  if (eager_) {
+    choice.extra_s = EagerSeconds(op, call);
+  } else if (const auto padded = pads_ ? PaddedCall(op, call) : std::nullopt) {
+    const TensorType& image = call.inputs[0];
+    const double copy_s = model_.CopySeconds(image, Reorder(image, kRowMajor, kPaddedChannels));
+    choice.extra_s = copy_s + PaddingSeconds(image) + kTieSeconds;
+    candidates.choices.push_back(PaddedChoice(op, call, *padded));
+  }
   candidates.choices.push_back(std::move(choice));
   return candidates;
+}
+
+KernelChoice PlannedDevice::ChoiceFor(const OpDef& op, const OpCall& call) const {
+  KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
+  if (op.name == "fused") AllowAllInPlace(call, choice);
+  workspaces_.Set(op, call, choice);
+  choice.efficiency = EfficiencyOf(op, call);
+  return choice;
+}
+
+// Weights are padded in the workspace.
+KernelChoice PlannedDevice::PaddedChoice(const OpDef& op, const OpCall& call,
+                                         const OpCall& padded) const {
+  KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
+  workspaces_.Set(op, padded, choice);
+  const int64_t weights = (op.name == "conv" ? padded.inputs[1] : padded.outputs[0]).bytes();
+  choice.workspace_bytes += weights;
+  if (choice.answer) choice.answer->first_bytes += weights;
+  choice.input_layouts[0] = kPaddedChannels;
+  choice.efficiency = EfficiencyOf(op, call);
+  choice.extra_s = PaddingSeconds(call.inputs[0]);
+  return choice;
+}
+
+double PlannedDevice::PaddingSeconds(const TensorType& image) const {
+  return static_cast<double>(PaddedBytes(image) - image.bytes()) /
+         model_.facts().memory_bytes_per_s;
 }
 
 // A choice has one efficiency for arithmetic and bytes.  This one makes the node take the longer of
@@ -386,6 +340,10 @@ double PlannedDevice::EfficiencyOf(const OpDef& op, const OpCall& call) const {
   return std::max(arithmetic_s, stream_s) / std::max(arithmetic_s / share, stream_s);
 }
 
+double PlannedDevice::BestEfficiency(const OpDef& op, const OpCall& call) {
+  return EfficiencyOf(op, call);
+}
+
 double PlannedDevice::EagerSeconds(const OpDef& op, const OpCall& call) const {
   const DeviceFacts& facts = model_.facts();
   double bytes = 0;
@@ -400,8 +358,21 @@ double PlannedDevice::EagerSeconds(const OpDef& op, const OpCall& call) const {
   return bytes / facts.memory_bytes_per_s + static_cast<double>(steps) * facts.launch_s;
 }
 
-KernelChoice PlannedDevice::Reorder(const TensorType&, LayoutId, LayoutId) {
-  throw Bug("a planned device knows one layout");
+int64_t PlannedDevice::LayoutBytes(LayoutId layout, const TensorType& type) const {
+  return layout == kPaddedChannels ? PaddedBytes(type) : type.bytes();
+}
+
+std::string PlannedDevice::LayoutName(LayoutId layout) const {
+  return layout == kPaddedChannels ? "padded_channels" : "row_major";
+}
+
+KernelChoice PlannedDevice::Reorder(const TensorType& type, LayoutId from, LayoutId to) {
+  KernelChoice choice;
+  choice.kernel = hardware_.id + ".pad_channels";
+  choice.input_layouts = {from};
+  choice.output_layouts = {to};
+  choice.extra_s = PaddingSeconds(type);
+  return choice;
 }
 
 }  // namespace ridge

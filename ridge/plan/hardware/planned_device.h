@@ -1,13 +1,15 @@
 // PlannedDevice: answers the planner for a device that is not here, from what is published of it.
 //
-// Every operator has one kernel, in row-major layouts.  Seconds are those of a roofline whose peaks
-// are scaled by what devices were seen to reach, workspaces are upper bounds; no answer was
-// measured on the device.  The constants and their sources are in planned_device.cc.
+// Every operator has one kernel, in row-major layouts; convolutions of images with few channels
+// have another one that reads padded ones (padded_channels.h).  Seconds are those of a roofline
+// whose peaks are scaled by what devices were seen to reach, workspaces are upper bounds; no answer
+// was measured on the device.  The constants and their sources are in planned_device.cc.
 #pragma once
 #include <memory>
 
 #include "ridge/lower/kernel_query.h"
 #include "ridge/lower/roofline.h"
+#include "ridge/plan/hardware/device_workspaces.h"
 #include "ridge/plan/hardware/hardware.h"
 #include "ridge/plan/hardware/software.h"
 
@@ -22,7 +24,8 @@ struct DeviceUse {
   F32Products products = F32Products::kExact;
   DType operands = DType::kF32;  // of products
   Software software = {};
-  bool needs_memory = true;  // false: a CPU's may be unknown
+  bool needs_memory = true;    // false: a CPU's may be unknown
+  AskConv ask_conv = nullptr;  // about convolutions that are not on record; null: nobody is asked
 };
 
 // What a plan for the device needs to know beyond its kernels.
@@ -65,20 +68,27 @@ class PlannedDevice : public KernelQuery {
                                     std::span<const LayoutId>) override {
     return {};
   }
-  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
-  std::string LayoutName(LayoutId) const override { return "row_major"; }
+  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override;
+  std::string LayoutName(LayoutId layout) const override;
+  double BestEfficiency(const OpDef& op, const OpCall& call) override;
   KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override;
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
 
  private:
+  KernelChoice ChoiceFor(const OpDef& op, const OpCall& call) const;
+  // That reads the image as PaddedCall() has it.
+  KernelChoice PaddedChoice(const OpDef& op, const OpCall& call, const OpCall& padded) const;
+  // Of an image that is read or written with padded channels, beyond its own bytes.
+  double PaddingSeconds(const TensorType& image) const;
   double EfficiencyOf(const OpDef& op, const OpCall& call) const;
   // Of what the operator's cost does not count when its parts run one by one.
   double EagerSeconds(const OpDef& op, const OpCall& call) const;
 
   const Hardware hardware_;
-  const bool eager_, reduced_, tf32_;
+  const bool eager_, reduced_, pads_;
+  const DeviceWorkspaces workspaces_;
   const Roofline model_;
   const std::unique_ptr<RewriteRules> rules_;
 };

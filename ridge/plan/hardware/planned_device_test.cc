@@ -1,5 +1,6 @@
 #include "ridge/plan/hardware/planned_device.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/conv.h"
+#include "ridge/graph/text.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/planner.h"
@@ -150,7 +152,7 @@ AskedConv AskedBy(const std::string& question) {
 
 KernelChoice ChoiceFor(const Hardware& hardware, const AskedConv& asked) {
   PlannedDevice device(hardware, {asked.tf32 ? F32Products::kTf32 : F32Products::kExact});
-  return device.Candidates(*asked.op, asked.call, {}).choices.front();
+  return device.Candidates(*asked.op, asked.call, {}).choices.back();  // not on a padded image
 }
 
 TEST(PlannedDeviceTest, RecordedWorkspacesAreTakenAndNoneIsAboveTheBound) {
@@ -164,6 +166,103 @@ TEST(PlannedDeviceTest, RecordedWorkspacesAreTakenAndNoneIsAboveTheBound) {
     const int64_t bound = ChoiceFor(unlisted, asked).workspace_bytes;
     EXPECT_GE(bound, std::max(row.answer.bytes, row.answer.first_bytes))
         << row.device << ": " << row.question;
+  }
+}
+
+// x[256,3,224,224] in `type`, read by a convolution and by its weights' gradient.
+Result<Program> PlanStem(const char* type, const DeviceUse& use = {}, bool layout = true) {
+  const std::string text = fmt::format(
+      "graph stem\n"
+      "  x = input {0}[256,3,224,224]\n"
+      "  w = input {0}[64,3,7,7]\n"
+      "  dy = input {0}[256,64,112,112]\n"
+      "  y = conv(x, w, stride=[2,2], padding=[3,3,3,3])\n"
+      "  dw = conv_grad_weight(x, dy, stride=[2,2], padding=[3,3,3,3], weight_dims=[64,3,7,7])\n"
+      "  output y\n  output dw\n",
+      type);
+  PlannedDevice device(Device("h200-sxm"), use);
+  PlanOptions options;
+  options.layout = layout;
+  return PlanProgram("stem", {{"run", *ParseGraph(text, "stem")}}, device, device.nominal(),
+                     options);
+}
+
+std::vector<std::string> OpsOf(const Program& program) {
+  std::vector<std::string> ops;
+  for (const PlannedNode& node : program.steps.front().nodes) ops.push_back(node.op);
+  return ops;
+}
+
+TEST(PlannedDeviceTest, AnImageOfThreeChannelsIsPaddedOnceForBothReaders) {
+  const Result<Program> program = PlanStem("bf16");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_EQ(OpsOf(*program), (std::vector<std::string>{"reorder", "conv", "conv_grad_weight"}));
+  const std::vector<PlannedNode>& nodes = program->steps.front().nodes;
+  const PlannedValue& padded =
+      program->steps.front().values[static_cast<size_t>(nodes[0].outputs[0])];
+  EXPECT_EQ(padded.size_bytes, int64_t{256} * 8 * 224 * 224 * 2);
+  constexpr int64_t kWeights = 64 * 8 * 7 * 7 * 2;
+  EXPECT_EQ(nodes[1].choice.workspace_bytes, 0 + kWeights);          // cuDNN's answers for
+  EXPECT_EQ(nodes[2].choice.workspace_bytes, 6'121'600 + kWeights);  // eight channels
+}
+
+TEST(PlannedDeviceTest, PaddingSavesTheSecondCopy) {
+  const auto seconds = [](const Result<Program>& program) {
+    return PlannedSeconds(program->steps.front());
+  };
+  const double padded_s = seconds(PlanStem("bf16")),
+               plain_s = seconds(PlanStem("bf16", {}, /*layout=*/false));
+  const double bytes_per_s = PlannedDevice(Device("h200-sxm")).nominal().facts().memory_bytes_per_s;
+  const double copied = 256.0 * (3 + 8) * 224 * 224 * 2;
+  EXPECT_NEAR(plain_s - padded_s, copied / bytes_per_s, 2e-6);
+}
+
+TEST(PlannedDeviceTest, NothingIsPaddedInF32OrByOtherPrograms) {
+  DeviceUse eager;
+  eager.software.eager = true;
+  for (const Result<Program>& program : {PlanStem("f32"), PlanStem("bf16", eager)})
+    EXPECT_EQ(OpsOf(*program), (std::vector<std::string>{"conv", "conv_grad_weight"}));
+}
+
+// Whom the plan asks, and what it is told.
+TEST(PlannedDeviceTest, WhatIsNotOnRecordIsAsked) {
+  std::vector<std::string> asked;
+  DeviceUse use;
+  use.ask_conv = [&](const std::string& question) -> std::optional<ConvReply> {
+    asked.push_back(question);
+    if (question.starts_with("conv_grad")) return std::nullopt;
+    return ConvReply{"cuDNN 9.20.1", {123, 45}};
+  };
+  const std::string rest = " 7x8x9x9 16x8x3x3 stride 1x1 padding 1x1x1x1 dilation 1x1";
+  PlannedDevice device(Device("h200-sxm"), use);
+  const auto choice_for = [&](const std::string& question) {
+    const AskedConv conv = AskedBy(question);
+    return device.Candidates(*conv.op, conv.call, {}).choices.front();
+  };
+  const KernelChoice answered = choice_for("conv bf16 bf16" + rest);
+  EXPECT_EQ(answered.workspace_bytes, 123);
+  ASSERT_TRUE(answered.answer);
+  EXPECT_EQ(answered.answer->library, "cuDNN 9.20.1");
+  EXPECT_TRUE(answered.answer->is_asked);
+  EXPECT_EQ(answered.answer->first_bytes, 45);
+  const KernelChoice refused = choice_for("conv_grad_input bf16 bf16" + rest);
+  EXPECT_FALSE(refused.answer);
+  EXPECT_EQ(refused.workspace_bytes, 32 << 20) << "the bound";
+  EXPECT_EQ(asked, (std::vector<std::string>{"conv bf16 bf16" + rest,
+                                             "conv_grad_input bf16 bf16" + rest}));
+}
+
+TEST(PlannedDeviceTest, NobodyIsAskedWhatIsKnownOrHasNoEngine) {
+  DeviceUse use;
+  use.ask_conv = [](const std::string& question) -> std::optional<ConvReply> {
+    ADD_FAILURE() << question;
+    return std::nullopt;
+  };
+  PlannedDevice device(Device("h200-sxm"), use);
+  const std::string rest = " 256x64x56x56 64x64x3x3 stride 1x1 padding 1x1x1x1 dilation 1x1";
+  for (const char* question : {"conv bf16 bf16", "conv bf16 f32"}) {
+    const AskedConv conv = AskedBy(question + rest);
+    EXPECT_FALSE(device.Candidates(*conv.op, conv.call, {}).choices.empty());
   }
 }
 

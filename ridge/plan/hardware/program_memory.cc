@@ -6,7 +6,6 @@
 
 #include "ridge/core/units.h"
 #include "ridge/plan/memory/phases.h"
-#include "ridge/plan/workspaces.h"
 
 namespace ridge {
 namespace {
@@ -42,8 +41,10 @@ MemoryEstimate MemoryOf(const Software& software, const MemoryEstimate& plan) {
 
 MemoryRange PlannedRange(const Program& program, const MemoryEstimate& plan,
                          int64_t context_spread_bytes) {
-  const int64_t least = LargestLive(
-      program, [&](const PlannedNode& node) { return IsRecorded(program.device, node); });
+  // What has only a bound may take nothing.
+  const int64_t least = LargestLive(program, [](const KernelChoice& choice) {
+    return choice.answer ? choice.workspace_bytes : 0;
+  });
   const int64_t bounded = std::max<int64_t>(0, plan.bound_bytes - least);
   return {.low_bytes = plan.peak_bytes - bounded - context_spread_bytes,
           .high_bytes = plan.peak_bytes,

@@ -103,13 +103,13 @@ std::vector<PhasePeak> PhasePeaks(const Program& program) {
   return peaks;
 }
 
-int64_t LargestLive(const Program& program, const std::function<bool(const PlannedNode&)>& counts) {
+int64_t LargestLive(const Program& program,
+                    const std::function<int64_t(const KernelChoice&)>& workspace_of) {
   int64_t most = 0;
   for (const StepPlan& step : program.steps) {
     const std::vector<int64_t> live = LiveValueBytes(program.memory, step);
     for (size_t n = 0; n < live.size(); ++n) {
-      const PlannedNode& node = step.nodes[n];
-      const int64_t workspace = counts(node) ? node.choice.workspace_bytes : 0;
+      const int64_t workspace = workspace_of(step.nodes[n].choice);
       most = std::max(most, live[n] + program.memory.Aligned(workspace));
     }
   }

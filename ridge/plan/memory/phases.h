@@ -35,8 +35,8 @@ struct NodeMemory {
 // By node of one of the program's steps.
 std::vector<NodeMemory> MemoryByNode(const Program& program, const StepPlan& step);
 
-// The largest sum of live values with the workspaces of the nodes that `counts` is true of: what an
-// arena must hold where the others take none.
-int64_t LargestLive(const Program& program, const std::function<bool(const PlannedNode&)>& counts);
+// The largest sum of live values, with these bytes as the workspaces of kernels.
+int64_t LargestLive(const Program& program,
+                    const std::function<int64_t(const KernelChoice&)>& workspace_of);
 
 }  // namespace ridge

@@ -246,8 +246,39 @@ class PlanSearch {
   }
 
   Status Add(int64_t slices, const RecomputeLimits& limits) {
+    RIDGE_ASSIGN_OR_RETURN(Candidate candidate, MakeCandidate(slices, limits, recipe_.options));
+    if (HasCopies(candidate.planned.program)) {
+      PlanOptions row_major = recipe_.options;
+      row_major.layout = false;
+      RIDGE_ASSIGN_OR_RETURN(Candidate other, MakeCandidate(slices, limits, row_major));
+      if (CopiesCostMore(candidate, other)) candidate = std::move(other);
+    }
+    candidates_.push_back(std::move(candidate));
+    return Status();
+  }
+
+  // Copies in other layouts that live in memory that is the run's alone: there bytes that are not
+  // needed are worth something, and the chooser of kernels knows their seconds only.
+  bool HasCopies(const Program& program) const {
+    if (kernels_.memory().shared) return false;
+    const std::vector<PlannedNode>& nodes = program.steps.front().nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [](const PlannedNode& node) {
+      return node.op == "reorder" && node.choice.input_layouts != node.choice.output_layouts;
+    });
+  }
+
+  // Whether the copies do not fit, or take a larger share of the bytes than they save of the
+  // seconds.
+  bool CopiesCostMore(const Candidate& copied, const Candidate& row_major) const {
+    if (Fits(copied) != Fits(row_major)) return Fits(row_major);
+    return copied.seconds * static_cast<double>(copied.bytes) >
+           row_major.seconds * static_cast<double>(row_major.bytes);
+  }
+
+  Result<Candidate> MakeCandidate(int64_t slices, const RecomputeLimits& limits,
+                                  const PlanOptions& options) {
     Candidate candidate;
-    RIDGE_ASSIGN_OR_RETURN(candidate.planned, Plan(slices, limits));
+    RIDGE_ASSIGN_OR_RETURN(candidate.planned, Plan(slices, limits, options));
     const Program& program = candidate.planned.program;
     for (const UpdatePart& part : UpdateParts(program, goals_.accumulate)) {
       const StepPlan& step = *part.step;
@@ -262,8 +293,7 @@ class PlanSearch {
     candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(facts_, program);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
     if (goals_.offload != Offload::kNone) AddTransfers(candidate);
-    candidates_.push_back(std::move(candidate));
-    return Status();
+    return candidate;
   }
 
   // Variables on the host leave the device's bytes, windows come, and the link may take longer.
@@ -275,7 +305,8 @@ class PlanSearch {
     candidate.cached_s = SecondsBesideTransfers(candidate.cached_s, offload);
   }
 
-  Result<PlanChoice> Plan(int64_t slices, const RecomputeLimits& limits) {
+  Result<PlanChoice> Plan(int64_t slices, const RecomputeLimits& limits,
+                          const PlanOptions& options) {
     RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> training, graphs_.Training(slices));
     RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(training), limits));
     RIDGE_ASSIGN_OR_RETURN(const RewrittenGraphs* evaluation, Evaluation(slices));
@@ -288,7 +319,7 @@ class PlanSearch {
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
     RIDGE_ASSIGN_OR_RETURN(planned.program, PlanProgram(recipe_.model, rewritten.graphs, kernels_,
-                                                        measured_, recipe_.options));
+                                                        measured_, options));
     return planned;
   }
 

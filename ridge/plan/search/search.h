@@ -74,7 +74,9 @@ struct PlanChoice {
 // Recompute: in memory that others share the values that are worth their time (search.cc has the
 // limit), elsewhere none; if the whole batch does not fit, as many as are needed, at last those
 // that take products and convolutions. Fails with kInvalidArgument when no recomputation keeps the
-// budget. The program's times are those of `measured`.  Deterministic.
+// budget. Layouts: where a device's memory is the run's alone, a plan whose copies in other layouts
+// save a smaller share of the seconds than they cost of the bytes is made in row-major ones.  The
+// program's times are those of `measured`.  Deterministic.
 Result<PlanChoice> SearchPlan(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
                               const CostModel& measured, const PlanGoals& goals);
 

@@ -132,6 +132,59 @@ TEST(SearchPlan, RecomputesWhereActivationsAreMostOfTheBytes) {
   EXPECT_EQ(few.recompute, "off");
 }
 
+// Products that read a copy of x much faster; a copy takes `share` of x's bytes.
+class CopyingKernels : public PlainKernels {
+ public:
+  explicit CopyingKernels(int64_t share) : share_(share) {}
+
+  MemorySpace memory() override { return {.shared = false}; }
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
+    KernelCandidates all = PlainKernels::Candidates(op, call, available);
+    if (op.name != "matmul") return all;
+    all.choices.push_back(all.choices.front());
+    all.choices.front().input_layouts[0] = 1;
+    all.choices.back().efficiency = 1e-3;
+    return all;
+  }
+  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
+    return layout == kRowMajor ? type.bytes() : share_ * type.bytes();
+  }
+  KernelChoice Reorder(const TensorType&, LayoutId from, LayoutId to) override {
+    KernelChoice choice;
+    choice.input_layouts = {from};
+    choice.output_layouts = {to};
+    return choice;
+  }
+
+ private:
+  const int64_t share_;
+};
+
+// Of a plan that copies take part in.
+bool Copies(int64_t share, int64_t limit_bytes = INT64_MAX) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  CopyingKernels kernels(share);
+  const Result<PlanChoice> choice =
+      SearchPlan(graphs, {"gelus", *ParsePassSpec(""), DType::kF32, {}}, kernels, TestCosts(),
+                 {.batch = kBatch, .limit_bytes = limit_bytes});
+  EXPECT_TRUE(choice.ok()) << choice.status().message();
+  const std::vector<PlannedNode>& nodes = choice->program.steps.front().nodes;
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const PlannedNode& node) { return node.op == "reorder"; });
+}
+
+TEST(SearchPlan, CopiesAreMadeWhereTheySaveMoreThanTheyCost) {
+  EXPECT_TRUE(Copies(/*share=*/1));
+  EXPECT_FALSE(Copies(/*share=*/10'000)) << "more bytes than seconds";
+}
+
+TEST(SearchPlan, CopiesThatDoNotFitAreNotMade) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  const int64_t row_major = Search(graphs, {}).candidates[0].bytes;
+  EXPECT_FALSE(Copies(/*share=*/1, row_major));
+}
+
 // Parameters of six layers of 64 x 64.
 constexpr int64_t kParameterBytes = 6 * 64 * 64 * 4;
 

@@ -1,0 +1,117 @@
+// Bounds are what the libraries were seen to take at most; a test holds them against every answer
+// on record.
+#include "ridge/plan/hardware/device_workspaces.h"
+
+#include <utility>
+
+#include "ridge/core/rounding.h"
+#include "ridge/graph/ops/shared/attention.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// Gradients of weights with many taps, as patches of pictures have them: cuDNN 9.19.0 sums those of
+// 16 bits in up to 58 parts of f32.
+int64_t PatchSums(const OpDef& op, const ConvGeometry& g) {
+  constexpr int64_t kManyTaps = 64, kParts = 64;
+  if (op.name != "conv_grad_weight" || g.window.taps() < kManyTaps) return 0;
+  return kParts * 4 * g.outputs() * RoundUp(g.group_inputs, int64_t{8}) * g.window.taps();
+}
+
+// cuDNN 9.19.0 copies both images and rounds weights beside them in f32, and where the channels of
+// an image are no multiple of 8; gradients of weights it sums in up to 17 parts.  Every other
+// convolution of 16 bits that it was asked about takes 28 MB or less.
+int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
+  constexpr int64_t kUsual = 32 * kMiB;
+  const std::optional<ConvGeometry> g = AskedGeometry(op, call);
+  if (!g) return kUsual;
+  const int64_t element = BytesPerElement(call.inputs[0].dtype);
+  const int64_t least = kUsual + (element < 4 ? PatchSums(op, *g) : 0);
+  if (element < 4 && g->inputs() % 8 == 0 && g->outputs() % 8 == 0) return least;
+  const int64_t images = RoundUp(g->inputs(), int64_t{8}) * g->window.inputs() +
+                         RoundUp(g->outputs(), int64_t{8}) * g->window.outputs();
+  const int64_t weights = g->outputs() * g->group_inputs * g->window.taps();
+  const int64_t copies = op.name == "conv_grad_weight" ? 17 : 2;
+  return least + element * (g->batch * images + copies * weights);
+}
+
+// With dropout a B200 keeps as many bytes as the queries have; others take 256 bytes.
+int64_t AttentionWorkspace(const OpCall& call) { return kMiB + call.inputs[0].bytes(); }
+
+// The deterministic gradient keeps 4 bytes for each query of a head and, before Blackwell, 2 for
+// each pair of a query and a key.
+int64_t AttentionGradWorkspace(double capability, const OpCall& call) {
+  const AttentionExtents e = ExtentsOf(call);
+  const int64_t sums = 4 * e.batch * e.heads * e.queries;
+  return sums + (capability >= 10 ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
+}
+
+// cuDNN refuses 16-bit operands with a result of f32.
+bool HasEngine(const OpCall& call) {
+  return BytesPerElement(call.inputs[0].dtype) == BytesPerElement(call.outputs[0].dtype);
+}
+
+}  // namespace
+
+int64_t ScoresOf(const OpCall& call) {
+  const AttentionExtents e = ExtentsOf(call);
+  return e.batch * e.heads * e.queries * e.keys;
+}
+
+DeviceWorkspaces::DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask)
+    : device_(hardware.id),
+      is_cpu_(IsCpu(hardware)),
+      tf32_(tf32),
+      capability_(ComputeCapability(hardware)),
+      ask_(std::move(ask)) {}
+
+// The most that any library takes.
+int64_t DeviceWorkspaces::Bound(const OpDef& op, const OpCall& call) const {
+  if (op.name == "attention") return AttentionWorkspace(call);
+  if (op.name == "attention_grad") return AttentionGradWorkspace(capability_, call);
+  switch (op.cost_class) {
+    case CostClass::kMatmul:  // cuBLASLt's caps: what NVIDIA recommends for Hopper and later
+      return (capability_ >= 9 ? 32 : 4) * kMiB;
+    case CostClass::kConv:
+      return ConvWorkspace(op, call);
+    case CostClass::kReduce:
+    case CostClass::kNorm:
+      return kMiB;  // partial sums
+    default:
+      return 0;
+  }
+}
+
+// Convolutions, norms and attention run in cuDNN; none for other operators.
+std::optional<std::string> DeviceWorkspaces::QuestionAbout(const OpDef& op,
+                                                           const OpCall& call) const {
+  if (std::optional<std::string> conv = ConvQuestion(op, call, tf32_)) return conv;
+  if (!op.name.starts_with("attention") && op.cost_class != CostClass::kNorm) return std::nullopt;
+  std::string text = op.name;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.has_input(i)) text += " " + TypeToString(call.inputs[i]);
+  }
+  return text;
+}
+
+void DeviceWorkspaces::Set(const OpDef& op, const OpCall& call, KernelChoice& choice) const {
+  if (is_cpu_) return;
+  choice.workspace_bytes = Bound(op, call);
+  if (capability_ == 0) return;  // no GPU of NVIDIA's
+  const std::optional<std::string> question = QuestionAbout(op, call);
+  if (!question) return;
+  choice.key = kCudnnKey + *question;
+  if (const auto recorded = FindConvAnswer(device_, *question)) {
+    choice.workspace_bytes = recorded->bytes;
+    choice.answer = {ConvLibrary(), /*is_asked=*/false, recorded->first_bytes};
+  } else if (ask_ && CanBeAsked(*question) && HasEngine(call)) {
+    const std::optional<ConvReply> reply = ask_(*question);
+    if (!reply) return;
+    choice.workspace_bytes = reply->answer.bytes;
+    choice.answer = {reply->library, /*is_asked=*/true, reply->answer.first_bytes};
+  }
+}
+
+}  // namespace ridge

@@ -1,0 +1,35 @@
+// DeviceWorkspaces: the scratch that kernels take on a device that is not here.
+//
+// Convolutions on GPUs of NVIDIA's take what cuDNN answered, on record (conv_workspaces.h) or now;
+// all else has an upper bound.
+#pragma once
+#include <cstdint>
+
+#include "ridge/lower/kernel_query.h"
+#include "ridge/plan/hardware/conv_workspaces.h"
+#include "ridge/plan/hardware/hardware.h"
+
+namespace ridge {
+
+class DeviceWorkspaces {
+ public:
+  // `tf32`: products of f32 are rounded to it.  `ask` may be null.
+  DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask);
+
+  // Sets workspace_bytes; where a library may answer, key, and where it did, answer.
+  void Set(const OpDef& op, const OpCall& call, KernelChoice& choice) const;
+
+ private:
+  int64_t Bound(const OpDef& op, const OpCall& call) const;
+  std::optional<std::string> QuestionAbout(const OpDef& op, const OpCall& call) const;
+
+  const std::string device_;
+  const bool is_cpu_, tf32_;
+  const double capability_;
+  const AskConv ask_;
+};
+
+// Pairs of a query and a key of an attention's call.
+int64_t ScoresOf(const OpCall& call);
+
+}  // namespace ridge
