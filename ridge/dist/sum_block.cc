@@ -38,7 +38,13 @@ Status CheckSums(const SumBlock& block) {
 
 void AddSums(const SumBlock& block, int64_t begin, int64_t end, const std::byte* a,
              const std::byte* b, std::byte* to) {
-  for (const SumBlock::Values& values : block.values) {
+  const auto behind = [](int64_t at, const SumBlock::Values& values) {
+    return at < values.offset_bytes;
+  };
+  auto next = std::upper_bound(block.values.begin(), block.values.end(), begin, behind);
+  if (next != block.values.begin()) --next;
+  for (; next != block.values.end() && next->offset_bytes < end; ++next) {
+    const SumBlock::Values& values = *next;
     const int64_t size = BytesPerElement(values.dtype);
     const int64_t first = std::max(begin, values.offset_bytes);
     const int64_t last = std::min(end, values.offset_bytes + values.elements * size);

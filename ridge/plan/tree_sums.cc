@@ -83,19 +83,26 @@ class TreeNodes {
     return node;
   }
 
-  // Prices additions of so many bytes.
-  static void SetCost(int64_t added_bytes, int64_t moved_bytes, PlannedNode& node) {
+  static void SetCost(int64_t added_bytes, int64_t read_bytes, int64_t written_bytes,
+                      PlannedNode& node) {
     const TensorType type = {DType::kF32, {added_bytes / BytesPerElement(DType::kF32)}};
     node.call.inputs = node.call.outputs = {type};
-    node.cost = {type.elements(), 2 * added_bytes + moved_bytes, added_bytes + moved_bytes};
+    node.cost = {type.elements(), read_bytes, written_bytes};
   }
 
   // Of a mean slice.
   PlannedNode AddNode() const {
     PlannedNode node = Node(kTreeAddKernel, kTreeAddKernel);
-    int64_t additions = 0;
-    for (const SliceFold& fold : step_.tree->folds) additions += fold.additions;
-    SetCost(additions * step_.tree->block_bytes / step_.slices, /*moved_bytes=*/0, node);
+    int64_t added = 0, read = 0, written = 0;  // blocks
+    for (const SliceFold& fold : step_.tree->folds) {
+      added += fold.additions;
+      read += fold.additions == 0 ? 0 : fold.additions + 1;
+      written += fold.additions == 0 ? 0 : 1;
+    }
+    const auto mean_bytes = [&](int64_t blocks) {
+      return blocks * step_.tree->block_bytes / step_.slices;
+    };
+    SetCost(mean_bytes(added), mean_bytes(read), mean_bytes(written), node);
     node.choice.key = fmt::format("{} {} of {} slices, {} bytes", kTreeAddKernel, step_.slices,
                                   step_.tree->share.slices, step_.tree->block_bytes);
     return node;
@@ -106,7 +113,9 @@ class TreeNodes {
     const int64_t bytes = step_.tree->block_bytes;
     const int64_t received = ReceivedBytes(share, bytes);
     PlannedNode node = Node(kAllReduce, kTreeSumKernel);
-    SetCost(received, SentBytes(share, bytes), node);
+    // Every byte that is sent is read and written once more by who receives it.
+    const int64_t sent = SentBytes(share, bytes);
+    SetCost(received, received + 2 * sent, received + sent, node);
     node.choice.workspace_bytes = memory_.Aligned(received);
     node.choice.key = fmt::format("{} rank {} of {}, {} slices, {} bytes", kTreeSumKernel,
                                   share.rank, share.ranks, share.slices, bytes);

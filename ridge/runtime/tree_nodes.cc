@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "ridge/backend/host_kernel.h"
-#include "ridge/core/rounding.h"
 #include "ridge/dist/tree_sum.h"
 
 namespace ridge {
 namespace {
 
-// Adds the first output to the second, that to the third, and so on.
+// Adds the first output to the second, that to the third, and so on.  Only the last one keeps its
+// sum: those between are a tile in the cache, since memory is what this takes.
 class TreeAddKernel : public HostKernel<TreeAddKernel> {
  public:
   TreeAddKernel(Backend& backend, SumBlock block)
@@ -20,15 +23,26 @@ class TreeAddKernel : public HostKernel<TreeAddKernel> {
     if (blocks.size() < 2) return Status();
     device_.ForEachPart(threads_, [&](int part) {
       const ByteRange range = ChunkOf(part, threads_, block_.bytes);
-      for (size_t i = 1; i < blocks.size(); ++i) {
-        auto* sum = static_cast<std::byte*>(blocks[i]);
-        AddSums(block_, range.begin, range.end, sum, static_cast<std::byte*>(blocks[i - 1]), sum);
-      }
+      for (int64_t begin = range.begin; begin < range.end; begin += kTileBytes)
+        AddTile(begin, std::min(begin + kTileBytes, range.end), blocks);
     });
     return Status();
   }
 
  private:
+  static constexpr int64_t kTileBytes = int64_t{1} << 13;
+
+  void AddTile(int64_t begin, int64_t end, std::span<void* const> blocks) const {
+    alignas(kChunkLine) std::array<std::byte, kTileBytes> tile;
+    const auto* sum = static_cast<const std::byte*>(blocks[0]);
+    for (size_t i = 1; i < blocks.size(); ++i) {
+      auto* own = static_cast<std::byte*>(blocks[i]);
+      std::byte* to = i + 1 == blocks.size() ? own : tile.data() - begin;
+      AddSums(block_, begin, end, own, sum, to);
+      sum = to;
+    }
+  }
+
   Device& device_;
   const int threads_;
   const SumBlock block_;
