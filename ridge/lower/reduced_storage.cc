@@ -6,10 +6,13 @@
 #include "ridge/lower/reduced_storage.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "ridge/graph/expression.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 #include "ridge/lower/storage_search.h"
 
 namespace ridge {
@@ -107,15 +110,23 @@ class ReducedExpression {
 
 class StorageRewriter {
  public:
-  StorageRewriter(const Graph& graph, DType reduced, StorageChoice choice)
-      : graph_(graph), reduced_(reduced), choice_(std::move(choice)), rewriter_(graph) {}
+  // Where casts for readers of f32 stand: in front of each, since a copy for all of them would live
+  // as long as the f32 value did, or one behind the producer, so that readers that wait for nothing
+  // else, such as updates, run at once.
+  enum class Casts { kInFront, kBehind };
+
+  StorageRewriter(const Graph& graph, DType reduced, StorageChoice choice, Casts casts)
+      : graph_(graph),
+        uses_(graph),
+        reduced_(reduced),
+        choice_(std::move(choice)),
+        casts_(casts),
+        rewriter_(graph) {}
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
-    for (const GraphOutput& output : graph_.outputs())
-      RIDGE_RETURN_IF_ERROR(WidenResult(output.value));
-    for (const GraphUpdate& update : graph_.updates())
-      RIDGE_RETURN_IF_ERROR(WidenResult(update.value));
+    for (const GraphOutput& output : graph_.outputs()) WidenResult(output.value);
+    for (const GraphUpdate& update : graph_.updates()) WidenResult(update.value);
     return rewriter_.Finish();
   }
 
@@ -168,21 +179,33 @@ class StorageRewriter {
       const DType out = IsReduced(node.outputs[0]) ? reduced_ : graph_.type(node.outputs[0]).dtype;
       attrs["out_dtype"] = std::string(DTypeName(out));
     }
-    return rewriter_.Emit(*node.op, std::move(inputs), std::move(attrs), node.outputs,
-                          node.location);
-  }
-
-  // What leaves the graph keeps its type.
-  Status WidenResult(ValueId id) {
-    const bool narrow = graph_.type(id).dtype != rewriter_.to().type(rewriter_.Use(id)).dtype;
-    if (!narrow) return Status();
-    RIDGE_ASSIGN_OR_RETURN(const ValueId wide, Widen(id, graph_.node(graph_.value(id).producer)));
-    rewriter_.Set(id, wide);
+    RIDGE_RETURN_IF_ERROR(
+        rewriter_.Emit(*node.op, std::move(inputs), std::move(attrs), node.outputs, node.location));
+    if (casts_ == Casts::kInFront) return Status();
+    for (const ValueId id : node.outputs) {
+      if (!IsReduced(id) || !NeedsF32(id)) continue;
+      RIDGE_ASSIGN_OR_RETURN(wide_[id], Widen(id, node));
+    }
     return Status();
   }
 
-  // One for each reader: a copy for all of them would live as long as the f32 value did.
+  // By a reader that takes no casts, or because it leaves the graph.
+  bool NeedsF32(ValueId id) const {
+    const std::span<const NodeId> readers = uses_.ReadersOf(id);
+    const auto of = [id](const auto& result) { return result.value == id; };
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](NodeId n) { return !TakesCasts(graph_.node(n)); }) ||
+           std::any_of(graph_.outputs().begin(), graph_.outputs().end(), of) ||
+           std::any_of(graph_.updates().begin(), graph_.updates().end(), of);
+  }
+
+  // What leaves the graph keeps its type.
+  void WidenResult(ValueId id) {
+    if (const auto wide = wide_.find(id); wide != wide_.end()) rewriter_.Set(id, wide->second);
+  }
+
   Result<ValueId> Widen(ValueId id, const Node& reader) {
+    if (const auto known = wide_.find(id); known != wide_.end()) return known->second;
     static const OpDef& cast = *FindOp("cast");
     AttrMap attrs = cast.attr_defaults;
     attrs["to"] = std::string(DTypeName(DType::kF32));
@@ -192,8 +215,11 @@ class StorageRewriter {
   }
 
   const Graph& graph_;
+  const GraphUses uses_;
   const DType reduced_;
   const StorageChoice choice_;
+  const Casts casts_;
+  std::map<ValueId, ValueId> wide_;  // f32 values of the new graph, by old value
   GraphRewriter rewriter_;
 };
 
@@ -213,7 +239,7 @@ Result<Graph> AutocastActivations(Graph graph, DType reduced, KernelQuery& kerne
   StorageChoice choice = ChooseReducedStorage(graph, reduced, kernels);
   if (std::find(choice.values.begin(), choice.values.end(), true) == choice.values.end())
     return graph;
-  return StorageRewriter(graph, reduced, std::move(choice)).Run();
+  return StorageRewriter(graph, reduced, std::move(choice), StorageRewriter::Casts::kInFront).Run();
 }
 
 Result<Graph> NarrowConvolutions(Graph graph, DType reduced, const RewriteRules& rules) {
@@ -225,7 +251,7 @@ Result<Graph> NarrowConvolutions(Graph graph, DType reduced, const RewriteRules&
   }
   if (std::find(choice.values.begin(), choice.values.end(), true) == choice.values.end())
     return graph;
-  return StorageRewriter(graph, reduced, std::move(choice)).Run();
+  return StorageRewriter(graph, reduced, std::move(choice), StorageRewriter::Casts::kBehind).Run();
 }
 
 }  // namespace ridge

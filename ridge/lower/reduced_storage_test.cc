@@ -174,8 +174,8 @@ TEST(NarrowConvolutions, CastsInTheReadersThatArePointwise) {
   x = input bf16[4,16,8,8]
   w = input bf16[16,16,1,1]
   y = conv(x, w, out_dtype="bf16")
-  r = fused(y, expr="t0=cast(i0,to=\"f32\");t1=relu(t0);o0=t1")
   y.f32 = cast(y, to="f32")
+  r = fused(y, expr="t0=cast(i0,to=\"f32\");t1=relu(t0);o0=t1")
   m = reduce_mean(y.f32, out_dtype="f32")
   output r
   output m
@@ -196,8 +196,8 @@ TEST(NarrowConvolutions, WhatLeavesTheGraphKeepsItsType) {
   x = input bf16[4,16,8,8]
   dy = input bf16[4,16,8,8]
   dw, db = conv_grad_weight(x, dy, bias=1, out_dtype="bf16", weight_dims=[16,16,1,1])
-  db.f32 = cast(db, to="f32")
   dw.f32 = cast(dw, to="f32")
+  db.f32 = cast(db, to="f32")
   output db = db.f32
   update w = dw.f32
 )");
