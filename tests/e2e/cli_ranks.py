@@ -17,7 +17,7 @@ MPIRUN = {
     "mpich": ["mpirun.mpich"],
 }
 NAME = {"openmpi": "Open MPI", "mpich": "MPICH"}
-TRAIN = ["train", *SMALL, "--steps", "2", "-q"]
+TRAIN = ["train", *SMALL, "--steps", "2", "--slices", "6", "-q"]
 
 
 def plugin(mpi):
@@ -34,14 +34,18 @@ class Ranks(RidgeTest):
                               env=environment(env), text=True, capture_output=True, timeout=120,
                               check=False)
 
-    def joins(self, done, ranks, mpi):
-        """All ranks found each other, and one of them says so."""
-        said = self.lines(done)
-        self.assertEqual(len(said), 1, done.stderr)
-        self.assertRegex(said[0], rf"^ridge: {ranks} ranks of 1 thread joined by {NAME[mpi]} \d[.\d]+; "
-                         r"this version of ridge trains on one\. hint: --devices 1$")
-        self.assertEqual(done.returncode, 5, done.stderr)
-        self.assertFalse(os.path.exists(self.path("runs")))
+    def trains(self, done, ranks):
+        """The ranks trained one model and said nothing."""
+        self.assertEqual((done.returncode, self.lines(done)), (0, []), done.stderr)
+        self.assertEqual(self.read_json("run/plan.json")["share"]["ranks"], ranks)
+        summary = self.read_json("run/summary.json")
+        self.assertLessEqual(summary["measured"]["peak_bytes"], summary["planned"]["peak_bytes"])
+        shutil.rmtree(self.path("run"))
+        return summary["parameters_sha256"]
+
+    def alone(self):
+        """The parameters of one process whose sums are the ranks'."""
+        return self.trains(self.ridge(*TRAIN, "--sums", "tree", "--out", "run"), 1)
 
     def test_alone_needs_no_mpi(self):
         nowhere = {"RIDGE_MPI": "/no/such.so"}
@@ -49,13 +53,26 @@ class Ranks(RidgeTest):
         self.ok(*TRAIN, "--devices", "1", env=nowhere)
         self.ok(*TRAIN, env={"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"})
 
-    def test_one_binary_joins_the_ranks_of_both_mpis(self):
+    def test_ranks_of_both_mpis_train_to_the_bits_of_one_process(self):
+        alone = self.alone()
         for mpi in MPIRUN:
             for ranks in (2, 3):
                 with self.subTest(mpi=mpi, ranks=ranks):
-                    self.joins(self.mpirun(mpi, ranks, *TRAIN), ranks, mpi)
-            self.joins(self.mpirun(mpi, 2, *TRAIN, "--devices", "2"), 2, mpi)
-            self.assertFalse(os.path.exists(self.path("runs")))
+                    self.assertEqual(self.trains(self.mpirun(mpi, ranks, *TRAIN, "--out", "run"), ranks), alone)
+            self.trains(self.mpirun(mpi, 2, *TRAIN, "--devices", "2", "--out", "run"), 2)
+
+    def test_more_ranks_than_cores_train_to_the_same_bits(self):
+        alone = self.alone()
+        for ranks in (4, 6):
+            self.assertEqual(self.trains(self.mpirun("openmpi", ranks, *TRAIN, "--out", "run"), ranks), alone)
+
+    def test_another_number_of_ranks_goes_on_to_the_same_bits(self):
+        train = ["train", *SMALL, "--slices", "4", "-q"]
+        self.ok(*train, "--steps", "6", "--sums", "tree", "--out", "whole")
+        self.ok(*train, "--steps", "3", "--devices", "2", "--out", "run")
+        self.ok("train", "--resume", "run", "--steps", "6", "--devices", "4", "-q")
+        self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
+                         self.read_json("whole/summary.json")["parameters_sha256"])
 
     def test_a_launcher_of_one_rank_changes_nothing(self):
         for mpi in MPIRUN:
@@ -65,8 +82,8 @@ class Ranks(RidgeTest):
     def test_devices_start_their_own_ranks(self):
         for devices, ranks in (("2", 2), ("0,1", 2), ("3", 3)):
             with self.subTest(devices=devices):
-                self.joins(self.ridge(*TRAIN, "--devices", devices), ranks, "openmpi")
-        self.joins(self.ridge(*TRAIN, env={"RIDGE_DEVICES": "2"}), 2, "openmpi")
+                self.trains(self.ridge(*TRAIN, "--devices", devices, "--out", "run"), ranks)
+        self.trains(self.ridge(*TRAIN, "--out", "run", env={"RIDGE_DEVICES": "2"}), 2)
 
     def test_devices_take_mpich_where_open_mpi_is_not(self):
         os.mkdir(self.path("bin"))
@@ -74,7 +91,7 @@ class Ranks(RidgeTest):
             if found := shutil.which(name):
                 os.symlink(os.path.realpath(found), self.path(f"bin/{name}"))
         only = {"PATH": self.path("bin") + ":/nowhere"}
-        self.joins(self.ridge(*TRAIN, "--devices", "2", env=only), 2, "mpich")
+        self.trains(self.ridge(*TRAIN, "--devices", "2", "--out", "run", env=only), 2)
 
     def test_no_mpi_is_one_sentence(self):
         self.refused(6, "--devices is 2, and there is no mpirun to start them. hint: apt-get install "
@@ -181,12 +198,21 @@ class Ranks(RidgeTest):
         self.assertIn("blocking: RIDGE_MPI: it is ", wrong.stdout)
 
     def test_ranks_share_the_cores_of_their_machine(self):
-        done = self.mpirun("openmpi", 2, "train", "mlp:hidden=32", "--data", "synthetic", "-q")
         share = max(1, len(os.sched_getaffinity(0)) // 2)
-        self.assertRegex(self.lines(done)[0], rf"^ridge: 2 ranks of {share} thread")
-        done = self.mpirun("openmpi", 2, "train", "mlp:hidden=32", "--data", "synthetic", "-q",
-                           "--threads", "2")
-        self.assertRegex(self.lines(done)[0], r"^ridge: 2 ranks of 2 threads")
+        for words, threads in (([], share), (["--threads", "2"], 2)):
+            self.trains_with(threads, *words)
+
+    def trains_with(self, threads, *words):
+        done = self.mpirun("openmpi", 2, "train", "mlp:hidden=32", "--data", "synthetic", "--steps", "1", "-q",
+                           "--out", "run", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.read_json("run/summary.json")["threads"], threads)
+        shutil.rmtree(self.path("run"))
+
+    def test_a_rate_is_looked_for_on_one_device(self):
+        done = self.mpirun("openmpi", 2, *TRAIN, "--find-lr")
+        self.assertEqual(self.lines(done), ["ridge: --find-lr runs on one device. hint: leave --devices out"])
+        self.assertEqual(done.returncode, 2)
 
 
 if __name__ == "__main__":
