@@ -23,6 +23,7 @@
 #include "ridge/core/version.h"
 #include "ridge/dist/agreement.h"
 #include "ridge/dist/core_share.h"
+#include "ridge/dist/gather.h"
 #include "ridge/train/loop/trainer.h"
 #include "ridge/train/store/run.h"
 
@@ -101,16 +102,21 @@ Status CheckAlike(Communicator& ranks, TrainOptions options) {
   return agreement.Same("other options", OptionsToJson(options), kStartAlike);
 }
 
-// The machine of a rank, which computes with its share of the cores; the first rank speaks.
-Result<OpenedMachine> OpenRank(const MachineChoice& choice, Communicator& ranks, bool quiet) {
-  MachineChoice own = choice;
-  if (own.threads == 0) {
-    RIDGE_ASSIGN_OR_RETURN(own.threads, ThreadsOfRank(ranks));
+// The machine of a rank, which computes with its share of the cores.  The first rank speaks, and
+// measures where there is no profile yet; the others read what it kept.
+Result<OpenedMachine> OpenRank(MachineChoice choice, Communicator& ranks, bool quiet) {
+  if (choice.threads == 0) {
+    RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
   }
-  RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
-                         OpenMachine(own, SayUnless(quiet || ranks.rank() > 0)));
-  opened.machine.Join(ranks);
-  return opened;
+  const bool leads = ranks.rank() == 0;
+  std::optional<Result<OpenedMachine>> opened;
+  if (leads) opened = OpenMachine(choice, SayUnless(quiet));
+  if (opened && !opened->ok()) return opened->status();
+  RIDGE_RETURN_IF_ERROR(GatherFromAll(ranks, char{0}).status());
+  if (!leads) opened = OpenMachine(choice, SayUnless(true));
+  if (!opened->ok()) return opened->status();
+  (*opened)->machine.Join(ranks);
+  return std::move(*opened);
 }
 
 struct Training {
