@@ -33,7 +33,7 @@ function(ridge_add_test_program name)
   ridge_link_program(${name})
   ridge_use_pch(${name} ridge_test_pch <gtest/gtest.h> <gmock/gmock.h>)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  ridge_set_test_properties(${name} fast 600)
+  ridge_set_test_properties(${name} fast 1200)  # two at a time, under sanitizers
 endfunction()
 
 function(ridge_link_gtest target)
@@ -95,7 +95,7 @@ function(ridge_add_seeded_test name seeds)
   ridge_link_program(ridge_${name})
   ridge_use_pch(ridge_${name} ridge_pch)
   add_test(NAME ${name} COMMAND ridge_${name} --seeds ${seeds} ${ARGN})
-  ridge_set_test_properties(${name} fast 900)
+  ridge_set_test_properties(${name} fast 1800)
 endfunction()
 
 # Operators and trainings on a device that the host cannot reach, with the cases of tests/ops and

@@ -143,7 +143,10 @@ Result<int> RunTraining(const Training& training, Communicator* ranks) {
   // A reader that closes our output must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
   if (verb.find_lr) return RunFindRate(training.request, opened.machine, verb.output, verb.json);
-  CommandLineObserver observer(training.shown, opened.machine);
+  CommandLineObserver::Options shown = training.shown;
+  shown.receipts = shown.receipts &&
+                   ranks == nullptr;  // their steps wait for other ranks: no measure of a device
+  CommandLineObserver observer(shown, opened.machine);
   const Result<TrainOutcome> outcome = Train(training.request, opened.machine, observer);
   observer.EndProgress();
   if (!outcome.ok()) return outcome.status();

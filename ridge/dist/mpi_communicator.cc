@@ -10,6 +10,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "ridge/core/rounding.h"
+
 namespace ridge {
 namespace {
 
@@ -19,8 +21,6 @@ constexpr int kTestsBeforePause = 256;                   // about 10 us
 constexpr size_t kShortMessageBytes = 1024;
 constexpr size_t kLongMessageBytes = size_t{256} << 10;
 using Text = std::array<char, 1024>;
-
-int64_t Pieces(int64_t bytes) { return (bytes + kMostMessageBytes - 1) / kMostMessageBytes; }
 
 // Calls post(piece) for each part that MPI can count.
 template <typename Span, typename Post>
@@ -73,8 +73,7 @@ Status MpiCommunicator::MakeConnections() {
     std::vector<std::span<std::byte>> receives;
     for (size_t r = 0; r < count; ++r)
       receives.push_back(std::span(received).subspan(r * bytes, bytes));
-    RIDGE_RETURN_IF_ERROR(
-        Exchange(std::vector(count, std::span(sent).first(bytes)), receives));
+    RIDGE_RETURN_IF_ERROR(Exchange(std::vector(count, std::span(sent).first(bytes)), receives));
   }
   sent_bytes_ = 0;
   return Status();
@@ -102,7 +101,8 @@ Status MpiCommunicator::Exchange(const std::vector<std::span<const std::byte>>& 
               "a part for each rank");
   int64_t pieces = 0;
   for (int r = 0; r < size_; ++r)
-    pieces += Pieces(std::ssize(sends[r])) + Pieces(std::ssize(receives[r]));
+    pieces += CeilDiv(std::ssize(sends[r]), kMostMessageBytes) +
+              CeilDiv(std::ssize(receives[r]), kMostMessageBytes);
   Reserve(pieces);
   for (int shift = 1; shift < size_; ++shift) {
     const int from = (rank_ + size_ - shift) % size_;

@@ -5,8 +5,8 @@
 namespace ridge {
 
 // Seconds of one core for a sample, converted to the inputs: the mean over samples that are spread
-// over the source, for at most a twentieth of a second; of sources that read fast the least of three
-// such means.  0 where nothing can be read.
+// over the source, for at most a twentieth of a second; of sources that read fast the least of
+// three such means.  0 where nothing can be read.
 double MeasureReadSeconds(const SourcePtr& source, const BatchSpec& spec);
 
 // The seconds of a step that computes for `compute_s` on `threads` cores while `workers` read

@@ -270,9 +270,10 @@ class OtherRankTest : public RanksTest {
 };
 
 TEST_F(OtherRankTest, RanksOfOtherOptionsAreRefused) {
-  EXPECT_EQ(Refusal(3, Request(kMlp, "run")),
-            "rank 1 has other options than rank 0. hint: one program, one command line and the same "
-            "RIDGE_* variables everywhere");
+  EXPECT_EQ(
+      Refusal(3, Request(kMlp, "run")),
+      "rank 1 has other options than rank 0. hint: one program, one command line and the same "
+      "RIDGE_* variables everywhere");
 }
 
 TEST_F(RanksTest, AllRanksFailWhenTheLossIsNotFinite) {

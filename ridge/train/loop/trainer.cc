@@ -194,7 +194,8 @@ Status TrainRun::AgreeOnPlan() {
 
 // Before a resumed run changes: all have read it by then.
 Status TrainRun::AgreeOnStart(const CheckpointState& start) {
-  RIDGE_RETURN_IF_ERROR(ranks_.Same("other data", TextOf(start.data), "the same files on all machines"));
+  RIDGE_RETURN_IF_ERROR(
+      ranks_.Same("other data", TextOf(start.data), "the same files on all machines"));
   return ranks_.Same("another checkpoint", std::to_string(start.step),
                      "a run folder that all machines share");
 }
