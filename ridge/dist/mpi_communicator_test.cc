@@ -36,6 +36,7 @@ int32_t Join(int32_t* rank, int32_t* size, int32_t* serialized) {
 int32_t Leave() { return ++world.left, 0; }
 void Abort(int32_t) {}
 int32_t Post(char kind, const void* bytes, int32_t count, int32_t rank, int32_t index) {
+  if (index == 0) world.messages.clear();  // of the exchange before
   EXPECT_EQ(index, std::ssize(world.messages));
   world.messages.push_back({kind, bytes, count, rank});
   return 0;
@@ -137,9 +138,18 @@ TEST_F(MpiCommunicatorTest, ReceivesAreThereBeforeAnythingIsSent) {
   EXPECT_EQ((*ranks)->sent_bytes(), 3);
 }
 
+// What MPI keeps for a pair of ranks is part of what the plan counts.
+TEST_F(MpiCommunicatorTest, ConnectionsAreMadeWhenTheRanksJoin) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  EXPECT_EQ(Posted(), "r1:262144 s1:262144");
+  EXPECT_EQ((*ranks)->sent_bytes(), 0);
+}
+
 TEST_F(MpiCommunicatorTest, AnEmptySpanMovesNothing) {
   const auto ranks = JoinTwo();
   ASSERT_TRUE(ranks.ok());
+  world.messages.clear();
   ASSERT_TRUE((*ranks)->Exchange({{}, {}}, {{}, {}}).ok());
   EXPECT_EQ(Posted(), "");
 }
