@@ -17,7 +17,7 @@ MPIRUN = {
     "mpich": ["mpirun.mpich"],
 }
 NAME = {"openmpi": "Open MPI", "mpich": "MPICH"}
-TRAIN = ["train", *SMALL, "--steps", "2", "--slices", "6", "-q"]
+TRAIN = ["train", *SMALL, "--steps", "2", "--slices", "8", "-q"]
 
 
 def plugin(mpi):
