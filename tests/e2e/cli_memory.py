@@ -46,6 +46,9 @@ class Memory(RidgeTest):
                                    "2", "--validation", "0.1", "--steps", "40", "--eval-every",
                                    "10", "--optimizer", "adamw"))
 
+    def test_a_limit_under_which_several_plans_are_compared(self):
+        self.check("vit_ti", "--data", "synthetic", "--batch", "8", "--steps", "3", "--fit", "200MiB")
+
     def test_narrower_instruction_sets(self):
         for isa in ("AVX2", "SSE41"):
             with self.subTest(isa):
