@@ -109,14 +109,11 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, Communicator& ranks, bool q
     RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
   }
   const bool leads = ranks.rank() == 0;
-  std::optional<Result<OpenedMachine>> opened;
-  if (leads) opened = OpenMachine(choice, SayUnless(quiet));
-  if (opened && !opened->ok()) return opened->status();
-  RIDGE_RETURN_IF_ERROR(GatherFromAll(ranks, char{0}).status());
-  if (!leads) opened = OpenMachine(choice, SayUnless(true));
-  if (!opened->ok()) return opened->status();
-  (*opened)->machine.Join(ranks);
-  return std::move(*opened);
+  if (!leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
+  RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
+  if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
+  opened.machine.Join(ranks);
+  return opened;
 }
 
 struct Training {
@@ -144,8 +141,8 @@ Result<int> RunTraining(const Training& training, Communicator* ranks) {
   std::signal(SIGPIPE, SIG_IGN);
   if (verb.find_lr) return RunFindRate(training.request, opened.machine, verb.output, verb.json);
   CommandLineObserver::Options shown = training.shown;
-  shown.receipts = shown.receipts &&
-                   ranks == nullptr;  // their steps wait for other ranks: no measure of a device
+  // Steps that wait for other ranks are no measure of a device.
+  if (ranks != nullptr) shown.receipts = false;
   CommandLineObserver observer(shown, opened.machine);
   const Result<TrainOutcome> outcome = Train(training.request, opened.machine, observer);
   observer.EndProgress();

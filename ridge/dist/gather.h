@@ -1,4 +1,4 @@
-// Every rank's value, at every rank.
+// Every rank's value, at every rank; and a barrier.
 #pragma once
 #include <type_traits>
 #include <vector>
@@ -19,5 +19,8 @@ Result<std::vector<T>> GatherFromAll(Communicator& ranks, const T& mine) {
   RIDGE_RETURN_IF_ERROR(ranks.Exchange(sends, receives));
   return all;
 }
+
+// Returns when all ranks have called it.  Fails as Exchange does.
+inline Status Barrier(Communicator& ranks) { return GatherFromAll(ranks, char{0}).status(); }
 
 }  // namespace ridge

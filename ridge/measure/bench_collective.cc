@@ -53,7 +53,7 @@ Collective AllGather(const Communicator& ranks, int64_t count, int64_t bytes, Bu
 
 // Seconds of one, by the slowest rank; the same number at all ranks.
 Result<double> TimeBlock(Communicator& ranks, const Collective& collective, int64_t repetitions) {
-  RIDGE_RETURN_IF_ERROR(GatherFromAll(ranks, char{0}).status());  // all begin together
+  RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   const double start_s = MonotonicSeconds();
   for (int64_t i = 0; i < repetitions; ++i)
     RIDGE_RETURN_IF_ERROR(ranks.Exchange(collective.sends, collective.receives));
