@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -10,6 +9,7 @@
 
 #include "ridge/cli/output.h"
 #include "ridge/core/files.h"
+#include "ridge/core/process.h"
 #include "ridge/core/sha256.h"
 #include "ridge/core/split.h"
 #include "ridge/core/units.h"
@@ -40,6 +40,13 @@ Result<std::string> LibraryFrom(const std::string& line) {
   if (number < 10'000)
     return Status(ErrorCode::kUnavailable, fmt::format("began with '{}', no version", line));
   return fmt::format("cuDNN {}.{}.{}", number / 10'000, number / 100 % 100, number % 100);
+}
+
+// A line a question: QUESTION, a tab, its answer.
+std::string KeptFile(const CudnnPlaces& places, const std::string& library,
+                     const std::string& device, const std::string& description) {
+  return fmt::format("{}/{}/{}-{}.txt", places.cache_folder, library, device,
+                     Sha256Hex(description).substr(0, 16));
 }
 
 }  // namespace
@@ -107,11 +114,11 @@ Result<std::string> CudnnAsker::AnswerTo(const std::string& question) {
   if (asked_ == 0)
     say_(fmt::format("asking {} about convolutions on {} (answers are kept in {})", library_,
                      device_, places_.cache_folder));
-  const auto start = std::chrono::steady_clock::now();
+  const double start_s = MonotonicSeconds();
   RIDGE_RETURN_IF_ERROR(child_.Write(question));
   RIDGE_ASSIGN_OR_RETURN(std::string line, child_.Read(places_.seconds));
   ++asked_;
-  asked_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  asked_s_ += MonotonicSeconds() - start_s;
   constexpr int64_t kBetween = 100;  // lines of progress
   if (asked_ % kBetween == 0)
     say_(fmt::format("{} answered {} so far", library_, FormatCountOf(asked_, "question")));
@@ -127,13 +134,6 @@ std::optional<ConvReply> CudnnAsker::Fail(const std::string& what) {
                   "{} {}",
                   what, device_, kScript, places_.folder));
   return std::nullopt;
-}
-
-// A line a question: QUESTION, a tab, its answer.
-std::string KeptFile(const CudnnPlaces& places, const std::string& library,
-                     const std::string& device, const std::string& description) {
-  return fmt::format("{}/{}/{}-{}.txt", places.cache_folder, library, device,
-                     Sha256Hex(description).substr(0, 16));
 }
 
 void CudnnAsker::LoadKept() {

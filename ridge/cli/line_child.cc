@@ -17,10 +17,10 @@
 #include <csignal>
 #include <thread>
 
+#include "ridge/core/process.h"
+
 namespace ridge::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostBytes = 1 << 16;  // of a line
 
@@ -90,12 +90,11 @@ Status LineChild::Write(const std::string& line) {
 }
 
 Result<std::string> LineChild::Read(double seconds) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(seconds));
+  const double end_s = MonotonicSeconds() + seconds;
   while (unread_.find('\n') == std::string::npos) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    const int left_ms = static_cast<int>(1e3 * (end_s - MonotonicSeconds()));
     pollfd wire = {wire_, POLLIN, 0};
-    const int ready = left.count() <= 0 ? 0 : poll(&wire, 1, static_cast<int>(left.count()));
+    const int ready = left_ms <= 0 ? 0 : poll(&wire, 1, left_ms);
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return Gone(fmt::format("gave no answer within {:g} s", seconds));
     if (unread_.size() > kMostBytes) return Gone("gave a line without an end");
