@@ -7,6 +7,9 @@ A workload is MODEL:BATCH, the global batch.  Every rank has one thread.  Sides 
 a slow minute of the machine meets all of them; of each the run with the least median step counts.
 Step: of ridge the mean of a short training, of PyTorch the median.  Memory: the peak of one rank; of
 PyTorch what it took after its imports.
+
+--limit adds what the cores allow: two trainings that know nothing of each other, each of half the
+batch, beside each other; their longer step.
 """
 import argparse
 import json
@@ -26,16 +29,33 @@ def steps_of(model):
     return str(STEPS.get(model, 40))
 
 
-def ridge(args, model, batch, ranks):
-    with tempfile.TemporaryDirectory(prefix="ridge-ranks-") as folder:
-        command = [args.ridge, "train", model, "--data", "synthetic", "--batch", batch, "--steps", steps_of(model), "--threads", "1",
-                   "--checkpoint-every", "1000000", "--out", f"{folder}/run", "-q"]
-        command += ["--devices", str(ranks)] if ranks > 1 else ["--sums", "tree", "--slices", "2"] if args.same_slices else []
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-        measured = json.loads(pathlib.Path(folder, "run", "summary.json").read_text(encoding="utf-8"))["measured"]
+class Training:
+    """A training of ridge that runs beside others."""
+
+    def __init__(self, args, model, batch, options):
+        self.folder = tempfile.TemporaryDirectory(prefix="ridge-ranks-")
+        self.command = [args.ridge, "train", model, "--data", "synthetic", "--batch", str(batch), "--steps", steps_of(model), "--threads",
+                        "1", "--checkpoint-every", "1000000", "--out", f"{self.folder.name}/run", "-q", *options]
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def measured(self):
+        _, errors = self.process.communicate()
+        if self.process.returncode != 0:
+            sys.exit(f"{' '.join(self.command)}: {errors.strip()}")
+        summary = pathlib.Path(self.folder.name, "run", "summary.json").read_text(encoding="utf-8")
+        self.folder.cleanup()
+        measured = json.loads(summary)["measured"]
         return {"ms": 1e3 * measured["step_s"], "mb": measured["peak_bytes"] / 2**20}
+
+
+def ridge(args, model, batch, ranks):
+    options = ["--devices", str(ranks)] if ranks > 1 else ["--sums", "tree", "--slices", "2"] if args.same_slices else []
+    return Training(args, model, batch, options).measured()
+
+
+def apart(args, model, batch):
+    both = [Training(args, model, int(batch) // 2, []) for _ in range(2)]
+    return max((one.measured() for one in both), key=lambda one: one["ms"])
 
 
 def torch(args, model, batch, ranks):
@@ -53,6 +73,7 @@ def main():
     parser.add_argument("--torchrun", help="of a Python with torch; without it ridge alone")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--same-slices", action="store_true", help="one rank computes the two slices of two ranks")
+    parser.add_argument("--limit", action="store_true", help="two trainings of half the batch that know nothing of each other")
     parser.add_argument("--out")
     parser.add_argument("workloads", nargs="+")
     args = parser.parse_args()
@@ -60,6 +81,8 @@ def main():
     for workload in args.workloads:
         model, batch = workload.rsplit(":", 1)
         sides = {"ridge 1": lambda: ridge(args, model, batch, 1), "ridge 2": lambda: ridge(args, model, batch, 2)}
+        if args.limit:
+            sides["apart"] = lambda: apart(args, model, batch)
         if args.torchrun:
             sides |= {"torch 1": lambda: torch(args, model, batch, 1), "torch 2": lambda: torch(args, model, batch, 2)}
         runs = {side: [] for side in sides}
@@ -68,7 +91,8 @@ def main():
                 runs[side].append(run())
         best = {side: min(of, key=lambda one: one["ms"]) for side, of in runs.items()}
         rows[workload] = {"best": best, "runs": runs}
-        print(f"{workload:16} two ranks {best['ridge 1']['ms'] / best['ridge 2']['ms']:.2f} x one  " +
+        limit = f" (at most {best['ridge 1']['ms'] / best['apart']['ms']:.2f})" if args.limit else ""
+        print(f"{workload:16} two ranks {best['ridge 1']['ms'] / best['ridge 2']['ms']:.2f} x one{limit}  " +
               "  ".join(f"{side} {of['ms']:.1f} ms {of['mb']:.0f} MiB" for side, of in best.items()), flush=True)
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:

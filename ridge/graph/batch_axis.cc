@@ -84,10 +84,11 @@ bool ComesFromNoInput(const Factor& factor) {
 
 class Walk {
  public:
-  Walk(const Graph& graph, const std::vector<ValueId>& samples)
+  Walk(const Graph& graph, const std::vector<ValueId>& samples, SliceOrder order)
       : graph_(graph),
+        in_step_(order == SliceOrder::kInStep),
         batch_(graph.type(samples[0]).dims[0]),
-        found_{std::vector<int>(graph.values().size(), kReplicated), {}},
+        found_{std::vector<int>(graph.values().size(), kReplicated), {}, {}},
         from_inputs_(graph.values().size(), false),
         culprit_(graph.values().size(), -1) {
     for (ValueId id : samples) {
@@ -101,6 +102,7 @@ class Walk {
 
   int axis(ValueId id) const { return found_.axes[static_cast<size_t>(id)]; }
   NodeId culprit(ValueId id) const { return culprit_[static_cast<size_t>(id)]; }
+  bool runs_in_step() const { return !found_.in_step.empty(); }
   BatchAxes Take() { return std::move(found_); }
 
  private:
@@ -109,6 +111,7 @@ class Walk {
     std::vector<int> inputs;
     for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kReplicated : axis(id));
     std::vector<int> outputs = Propagate(node, inputs);
+    if (outputs.empty()) outputs = PropagateInStep(n, inputs);
     if (outputs.empty()) outputs = PropagateWhole(n, inputs);
     const NodeId culprit = outputs.empty() ? Culprit(n) : -1;
     const bool from_inputs = std::all_of(
@@ -136,6 +139,23 @@ class Walk {
     return BatchAxesAfter(*node.op, graph_.Call(node), inputs, batch_);
   }
 
+  // Of an operator that couples samples over slices in step.
+  std::vector<int> PropagateInStep(NodeId n, const std::vector<int>& inputs) {
+    const Node& node = graph_.node(n);
+    if (!in_step_ || node.op->slices_attr == nullptr || inputs[0] != 0 ||
+        graph_.type(node.inputs[0]).dims[0] % batch_ != 0)
+      return {};
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      const bool of_samples = node.inputs[i] != kNoValue &&
+                              graph_.type(node.inputs[i]).dims == graph_.type(node.inputs[0]).dims;
+      if (inputs[i] != (of_samples ? 0 : kReplicated)) return {};
+    }
+    found_.in_step.insert(n);
+    std::vector<int> outputs(node.outputs.size(), kReplicated);
+    outputs[0] = 0;
+    return outputs;
+  }
+
   // The rule's answer if values that depend only on inputs are computed for the whole batch.
   std::vector<int> PropagateWhole(NodeId n, std::vector<int> inputs) {
     const Node& node = graph_.node(n);
@@ -152,6 +172,7 @@ class Walk {
   }
 
   const Graph& graph_;
+  const bool in_step_;
   const int64_t batch_;
   BatchAxes found_;
   std::vector<bool> from_inputs_;  // by value: depends only on inputs and constants
@@ -169,6 +190,7 @@ class Slicer {
       : from_(from),
         axes_(samples.axes),
         whole_(samples.whole),
+        in_step_(samples.in_step),
         slices_(slices),
         map_(from.values().size(), kNoValue),
         whole_map_(from.values().size(), kNoValue) {
@@ -177,7 +199,9 @@ class Slicer {
   }
 
   Result<Graph> Run() {
-    const std::vector<bool> needed = ProducersOf(from_, Ancestors(from_, OutputValues(from_)));
+    std::vector<ValueId> roots = OutputValues(from_);
+    for (const GraphUpdate& update : from_.updates()) roots.push_back(update.value);
+    const std::vector<bool> needed = ProducersOf(from_, Ancestors(from_, roots));
     for (size_t v = 0; v < from_.values().size(); ++v) {
       const ValueInfo& info = from_.values()[v];
       if (info.kind != ValueKind::kResult) {
@@ -188,6 +212,8 @@ class Slicer {
     }
     for (const GraphOutput& output : from_.outputs())
       to_.AddOutput(output.name, Mapped(output.value));
+    for (const GraphUpdate& update : from_.updates())
+      to_.AddUpdate(Mapped(update.variable), Mapped(update.value));
     return std::move(to_);
   }
 
@@ -275,6 +301,7 @@ class Slicer {
     const char* dims = node.op->dims_attr;
     if (dims != nullptr && axes_[static_cast<size_t>(node.outputs[0])] >= 0)
       attrs[dims] = Sliced(node.outputs[0]).dims;
+    if (in_step_.contains(n)) attrs[node.op->slices_attr] = slices_;
     std::vector<std::string> names;
     for (ValueId id : node.outputs) names.push_back(from_.value(id).name);
     RIDGE_ASSIGN_OR_RETURN(const NodeId id,
@@ -295,6 +322,7 @@ class Slicer {
   const Graph& from_;
   const std::vector<int>& axes_;
   const std::map<NodeId, std::vector<size_t>>& whole_;
+  const std::set<NodeId>& in_step_;
   const int64_t slices_;
   std::vector<ValueId> map_;        // by value of from_: its slice
   std::vector<ValueId> whole_map_;  // by value of from_: all of it, once a node has asked for it
@@ -328,8 +356,8 @@ std::vector<int> BatchAxesAfter(const OpDef& op, const OpCall& call, std::span<c
 bool IsWholeInput(const std::string& name) { return name.starts_with(kWholePrefix); }
 
 Result<BatchAxes> FindBatchAxes(const Graph& graph, const std::vector<ValueId>& roots,
-                                const std::vector<ValueId>& samples) {
-  Walk walk(graph, samples);
+                                const std::vector<ValueId>& samples, SliceOrder order) {
+  Walk walk(graph, samples, order);
   for (ValueId root : roots) {
     if (const NodeId node = walk.culprit(root); node >= 0)
       return NotSliceable(graph, graph.Where(graph.node(node)) + " couples its samples");
@@ -338,9 +366,12 @@ Result<BatchAxes> FindBatchAxes(const Graph& graph, const std::vector<ValueId>& 
     return NotSliceable(graph, fmt::format("'{}' is neither a mean nor a sum over its samples",
                                            graph.value(root).name));
   }
-  if (graph.updates().empty()) return walk.Take();
-  return NotSliceable(
-      graph, fmt::format("each step changes '{}'", graph.value(graph.updates()[0].variable).name));
+  for (const GraphUpdate& update : graph.updates()) {
+    if (walk.runs_in_step() && walk.axis(update.value) == kReplicated) continue;
+    return NotSliceable(graph,
+                        fmt::format("each step changes '{}'", graph.value(update.variable).name));
+  }
+  return walk.Take();
 }
 
 Result<Graph> SliceGraph(const Graph& graph, const BatchAxes& samples, int64_t slices) {

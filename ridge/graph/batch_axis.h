@@ -8,6 +8,7 @@
 // slice computes them for the whole batch, from additional inputs that hold all of it.
 #pragma once
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,14 @@ struct BatchAxes {
   std::vector<int> axes;
   // By node: the inputs that must hold the whole batch.
   std::map<NodeId, std::vector<size_t>> whole;
+  // Operators that couple samples, over slices in step (OpDef::slices_attr).
+  std::set<NodeId> in_step;
+};
+
+// How the slices of a batch run.
+enum class SliceOrder {
+  kOneByOne,  // each slice through all nodes
+  kInStep,    // each node on all slices, before the next one
 };
 
 // The sample axis of each output of a call, from those of its inputs and the number of samples;
@@ -41,14 +50,15 @@ std::vector<int> BatchAxesAfter(const OpDef& op, const OpCall& call, std::span<c
 
 // `samples` are inputs whose dimension 0 counts samples.  An input `rng` (i64[3]) numbers them.
 // Fails with kUnsupported and the first node before one of `roots` that couples samples, or a root
-// that is neither their mean nor sum, nor has them along dimension 0; and when the graph updates
-// variables.
+// that is neither their mean nor sum, nor has them along dimension 0; and when the graph updates a
+// variable, unless its slices run in step and the update is the same for all of them.
 Result<BatchAxes> FindBatchAxes(const Graph& graph, const std::vector<ValueId>& roots,
-                                const std::vector<ValueId>& samples);
+                                const std::vector<ValueId>& samples,
+                                SliceOrder order = SliceOrder::kOneByOne);
 
-// The part of `graph` that its outputs need, for 1 / slices of the samples.  All inputs stay.
-// REQUIRES: `slices` divides the number of samples.
-// Fails with kUnsupported when a node of the slice does not have the types that the axes imply.
+// The part of `graph` that its outputs and updates need, for 1 / slices of the samples.  All inputs
+// stay. REQUIRES: `slices` divides the number of samples. Fails with kUnsupported when a node of
+// the slice does not have the types that the axes imply.
 Result<Graph> SliceGraph(const Graph& graph, const BatchAxes& samples, int64_t slices);
 
 }  // namespace ridge

@@ -1,6 +1,7 @@
 // Slices of a graph: which are found, and how large they are.
 #include "ridge/graph/batch_axis.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ridge/graph/text.h"
@@ -15,11 +16,11 @@ Graph Parse(const std::string& body) {
 }
 
 // Cut in two along dimension 0 of every input.
-Result<Graph> Halves(const Graph& graph) {
+Result<Graph> Halves(const Graph& graph, SliceOrder order = SliceOrder::kOneByOne) {
   std::vector<ValueId> roots;
   for (const GraphOutput& output : graph.outputs()) roots.push_back(output.value);
   RIDGE_ASSIGN_OR_RETURN(const BatchAxes axes,
-                         FindBatchAxes(graph, roots, graph.ValuesOfKind(ValueKind::kInput)));
+                         FindBatchAxes(graph, roots, graph.ValuesOfKind(ValueKind::kInput), order));
   return SliceGraph(graph, axes, 2);
 }
 
@@ -69,6 +70,39 @@ TEST(BatchAxis, AValueOfTheWholeBatchIsComputedOnce) {
   const Result<Graph> half = Halves(graph);
   ASSERT_TRUE(half.ok()) << half.status().message();
   EXPECT_LE(half->nodes().size(), 2 * graph.nodes().size());
+}
+
+constexpr char kNorm[] = R"(
+  x = input f32[4,3,5]
+  scale = parameter f32[3] init=constant(1)
+  mean = state f32[3] init=zeros
+  y, y.mean, y.var = batch_norm(x, scale, scale)
+  next = add(mean, y.mean)
+)";
+
+TEST(BatchAxis, SlicesInStepKnowOfHowManyTheyAreOne) {
+  const std::string body =
+      std::string(kNorm) + "  loss = reduce_mean(y)\n  output loss\n  update mean = next\n";
+  const Result<Graph> half = Halves(Parse(body), SliceOrder::kInStep);
+  ASSERT_TRUE(half.ok()) << half.status().message();
+  const Node& norm = *half->producer(half->FindValue("y"));
+  EXPECT_EQ(norm.attrs.integer("slices"), 2);
+  EXPECT_EQ(half->type(norm.outputs[0]).dims, (Dims{2, 3, 5}));
+  EXPECT_EQ(half->type(norm.outputs[1]).dims, (Dims{3}));
+  EXPECT_EQ(half->updates().size(), 1u);
+  EXPECT_THAT(Halves(Parse(body)).status().message(),
+              testing::HasSubstr("batch_norm 'y' (line 6) couples its samples"));
+}
+
+TEST(BatchAxis, SlicesInStepCoupleOnlyWhatTheOperatorSays) {
+  const auto refusal = [](const std::string& body) {
+    return Halves(Parse(std::string(kNorm) + body), SliceOrder::kInStep).status().message();
+  };
+  EXPECT_THAT(refusal("  s = softmax(y, axis=0)\n  loss = reduce_mean(s)\n  output loss\n"),
+              testing::HasSubstr("softmax 's' (line 8) couples its samples"));
+  EXPECT_THAT(refusal("  first = reduce_mean(y, axes=[0,2])\n  now = add(first, mean)\n"
+                      "  loss = reduce_mean(y)\n  output loss\n  update mean = now\n"),
+              testing::HasSubstr("each step changes 'mean'"));
 }
 
 // A chain is as long as its file makes it.

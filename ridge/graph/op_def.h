@@ -112,6 +112,11 @@ struct OpDef {
   Linear linear = Linear::kNo;
   const char* dims_attr = nullptr;  // the attribute that spells output 0's dims
   bool draws = false;  // random numbers by sample, which dimension 0 of the output counts
+  // The operator couples its samples, but runs on equal slices of a batch that run in step when
+  // this attribute is their number: output 0 then has the samples of input 0 along dimension 0, the
+  // others are those of the batch.
+  const char* slices_attr = nullptr;
+  bool gathers_slices = false;  // reads what all slices of the batch have
 
   // For pointwise operators on broadcast inputs: one output element from one element of each input.
   // Makes the operator fusible.

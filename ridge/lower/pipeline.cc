@@ -15,6 +15,7 @@
 #include "ridge/lower/dequantize_late.h"
 #include "ridge/lower/passes.h"
 #include "ridge/lower/reduced_storage.h"
+#include "ridge/lower/split_norms.h"
 
 namespace ridge {
 
@@ -252,12 +253,15 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
   if (fuses) {
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(fuse, std::move(graph), /*last=*/true));
   }
-  if (!narrow) return graph;
-  if (fuses) {
+  if (narrow && fuses) {
     RIDGE_ASSIGN_OR_RETURN(graph,
                            AutocastActivations(std::move(graph), rewrites.operands, kernels));
   }
-  return NarrowConvolutions(std::move(graph), rewrites.operands, kernels.rules());
+  if (narrow) {
+    RIDGE_ASSIGN_OR_RETURN(
+        graph, NarrowConvolutions(std::move(graph), rewrites.operands, kernels.rules()));
+  }
+  return SplitNorms(std::move(graph));
 }
 
 }  // namespace ridge

@@ -57,11 +57,14 @@ class Recomputer {
     if (again_[static_cast<size_t>(id)] != kNoValue) return Status();
     const Node& node = *graph_.producer(id);
     RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(RematInputs(graph_, id)));
-    const OpDef& op = IsBatchNormResult(graph_, id) ? *FindOp("batch_norm_inference") : *node.op;
+    const bool norm = IsBatchNormResult(graph_, id);
+    const OpDef& op = norm ? *FindOp("batch_norm_inference") : *node.op;
+    AttrMap attrs = node.attrs;
+    if (norm) attrs.erase(node.op->slices_attr);  // the statistics are given
     const std::string name = rewriter_.FreshName(graph_.value(node.outputs[0]).name + ".again");
     RIDGE_ASSIGN_OR_RETURN(
         const ValueId first,
-        rewriter_.AddNamedNode(op, std::move(inputs), node.attrs, name, node.location));
+        rewriter_.AddNamedNode(op, std::move(inputs), std::move(attrs), name, node.location));
     again_[static_cast<size_t>(id)] = first;
     return Status();
   }

@@ -9,6 +9,8 @@
 #include "ridge/plan/choose_kernel.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/slices.h"
+#include "ridge/plan/slices_in_step.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -30,6 +32,7 @@ class Lowering {
         decided_(decided),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
         stacked_(named.stacked_outputs.begin(), named.stacked_outputs.end()),
+        in_step_(RunsInStep(named)),
         phases_(FindSlicePhases(named)),
         graph_uses_(named.graph),
         copies_(named.graph.values().size()) {
@@ -118,14 +121,20 @@ class Lowering {
 
   Status AddNode(NodeId n) {
     const Node& node = graph_.node(n);
+    RIDGE_CHECK(node.op->slices_attr == nullptr || node.attrs.integer(node.op->slices_attr) == 1,
+                "norms over slices are split");
     if (node.op->alias_input >= 0) return AddView(node), Status();
     PlannedNode planned;
-    planned.call = graph_.Call(node);
-    planned.cost = CallCost(*node.op, planned.call);
-    RIDGE_RETURN_IF_ERROR(Decide(n, planned));
+    if (node.op->gathers_slices) {
+      planned = AllGatherNode(step_, graph_.Call(node));
+    } else {
+      planned.call = graph_.Call(node);
+      planned.cost = CallCost(*node.op, planned.call);
+      RIDGE_RETURN_IF_ERROR(Decide(n, planned));
+      planned.op = node.op->name;
+      planned.def = node.op;
+    }
     planned.name = graph_.value(node.outputs[0]).name;
-    planned.op = node.op->name;
-    planned.def = node.op;
     const Where where = WhereIs(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       planned.inputs.push_back(
@@ -319,8 +328,10 @@ class Lowering {
     const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
     if (planned.persistent || planned.shares_with >= 0) return false;
     const int producer = uses_.ProducerOf(value);
-    // What reads a tree's sum reads the one of all slices.
-    if (named_.share && phases_.IsSum(update.variable)) return producer >= 0;
+    // What reads a tree's sum reads the one of all slices.  In step other readers would find
+    // another slice's addend.
+    if (named_.share && phases_.IsSum(update.variable))
+      return producer >= 0 && !(in_step_ && !uses_.ReadsOf(value).empty());
     for (const int old : uses_.bytes().SharersOf(PrimaryCopy(update.variable).value)) {
       for (const auto& [n, input] : uses_.ReadsOf(old)) {
         const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
@@ -357,6 +368,7 @@ class Lowering {
     step_.nodes = std::move(nodes);
     sources_ = std::move(sources);
     step_.body.parts = {Region::Loop(0, loop_end, step_.slices), Region::Sequence(loop_end, count)};
+    if (in_step_) FormSteps(kernels_.memory(), step_, sources_);
   }
 
   void NoteSliceSums() {
@@ -381,6 +393,7 @@ class Lowering {
   PersistentRegion& persistent_;
   const DecidedKernels* decided_;
   const std::set<std::string> sliced_inputs_, stacked_;
+  const bool in_step_;
   const SlicePhases phases_;
   const GraphUses graph_uses_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one

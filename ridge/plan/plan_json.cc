@@ -138,6 +138,7 @@ Json CollectivesJson(const std::vector<Collective>& collectives) {
   for (const Collective& of : collectives) {
     json.push_back({{"step", of.step},
                     {"op", of.op},
+                    {"count", of.count},
                     {"bytes", of.bytes},
                     {"sent_bytes", of.sent_bytes},
                     {"scratch_bytes", of.scratch_bytes}});

@@ -9,7 +9,8 @@
 // A StepPlan may run its batch in `slices` equal parts, its in-step micro-batches, one after the
 // other: the nodes of its body's loop run on each part of the inputs, those behind the loop once.
 // States carry data from one slice to the next, and outputs by sample have a part for each slice;
-// each slice overwrites everything else.
+// each slice overwrites everything else.  Slices that need each other's results run in step: each
+// node on all of them before the next one, and every value of the loop has a part for each slice.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -73,8 +74,13 @@ struct PlannedValue {
   int64_t offset_bytes = -1;
   int64_t size_bytes = 0;  // of a result with slice_bytes: of all slices
   LiveRange live;
-  int shares_with = -1;     // index of the value whose bytes it shares, or -1
-  int64_t slice_bytes = 0;  // stride between the slices' parts: of an input, of an output by sample
+  int shares_with = -1;  // index of the value whose bytes it shares, or -1
+  // Stride between the slices' parts: of an input, of an output by sample, and of what each of the
+  // slices in step has.
+  int64_t slice_bytes = 0;
+
+  // Of one slice's part.
+  int64_t part_bytes() const { return slice_bytes > 0 && !persistent ? slice_bytes : size_bytes; }
 };
 
 struct PlannedNode {
@@ -85,6 +91,7 @@ struct PlannedNode {
   std::vector<int> inputs;     // indices into StepPlan::values; -1: absent
   std::vector<int> outputs;
   KernelChoice choice;
+  std::vector<int> sums;  // of tree_add: those that it adds; persistent indices, ascending
   int64_t workspace_offset = -1;
   Cost cost;
   // Seconds of a run of this node alone; cost/times.h has those that are shown.

@@ -33,6 +33,18 @@ class PlaceWalk {
       At(n).trips -= loop.peeled.every ? loop.trips : 1;
       At(n).skips_first = true;
     }
+    for (const int n : loop.once) {
+      At(n).trips /= loop.trips;
+      At(n).once = true;
+    }
+    if (!loop.in_step) return;
+    // A part runs for one micro-batch after the other.
+    for (const Region& part : loop.parts) {
+      for (int n = part.first; n < part.end; ++n) {
+        At(n).first = part.first;
+        At(n).last = part.end - 1;
+      }
+    }
   }
 
   void VisitParallel(const Region& parallel) {
@@ -72,6 +84,7 @@ int64_t RunsOf(const StepPlan& step, size_t node) {
   const Region* loop = MicroBatchLoop(step);
   const int n = static_cast<int>(node);
   if (loop == nullptr || !loop->Holds(n)) return 1;
+  if (std::binary_search(loop->once.begin(), loop->once.end(), n)) return 1;
   const std::vector<int>& skipped = loop->peeled.skipped;
   if (!std::binary_search(skipped.begin(), skipped.end(), n)) return loop->trips;
   return loop->peeled.every ? 0 : loop->trips - 1;

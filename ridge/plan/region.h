@@ -1,7 +1,8 @@
 // Region: the order in which a step runs, as a tree over its schedule.
 //
 //   sequence   its parts in order
-//   loop       its parts in order, once for each in-step micro-batch
+//   loop       its parts in order, once for each in-step micro-batch; of micro-batches in step each
+//              part for all of them before the next part
 //   parallel   its parts, the streams, at the same time; each on one thread
 //
 // A region is the nodes [first, end) of StepPlan::nodes.  Its parts cover them in order and without
@@ -27,13 +28,18 @@ struct Region {
   enum class Kind : uint8_t { kSequence, kLoop, kParallel };
   Kind kind = Kind::kSequence;
   int first = 0, end = 0;
-  std::vector<Region> parts;
-  int64_t trips = 1;       // of a loop
-  PeeledIteration peeled;  // of a loop
+  std::vector<Region> parts = {};
+  // Of a loop:
+  int64_t trips = 1;
+  PeeledIteration peeled = {};
+  bool in_step = false;
+  std::vector<int> once = {};  // nodes that run with the last micro-batch alone; ascending
 
-  static Region Sequence(int first, int end) { return {Kind::kSequence, first, end, {}, 1, {}}; }
+  static Region Sequence(int first, int end) {
+    return {.kind = Kind::kSequence, .first = first, .end = end};
+  }
   static Region Loop(int first, int end, int64_t trips) {
-    return {Kind::kLoop, first, end, {}, trips, {}};
+    return {.kind = Kind::kLoop, .first = first, .end = end, .trips = trips};
   }
   bool Holds(int node) const { return first <= node && node < end; }
 };
@@ -43,6 +49,7 @@ struct NodePlace {
   int64_t trips = 1;  // how often it runs in one execution of the step
   bool in_loop = false;
   bool skips_first = false;  // left out of the peeled iteration
+  bool once = false;         // in a loop, with its last iteration alone
   int parallel = -1;         // which parallel region of the step, in order; -1: none
   int stream = 0;            // which part of it
   int first = 0, last = 0;   // the nodes that may run at the same time, itself included

@@ -41,6 +41,9 @@ class FirstSlice {
       if (bytes.persistent || loop_.peeled.written_in.contains(root) ||
           bytes.size_bytes > ValueAt(step_, addend).size_bytes || rewritten)
         return;
+      // The sum's place is another one in the next slice.
+      if (loop_.in_step && (uses_.bytes().IsShared(addend) || uses_.ReadsOf(addend).size() > 1))
+        return;
       for (const int v : uses_.bytes().SharersOf(addend)) loop_.peeled.written_in[v] = sum;
       loop_.peeled.skipped.push_back(n);
       return;

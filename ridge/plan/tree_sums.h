@@ -1,9 +1,10 @@
 // The nodes of a step that adds up its slices in a tree (StepPlan::tree), and where its sums lie.
 //
-//   tree_add   in the loop, behind a slice: adds the sums that make a node of the tree; it reads
-//   and
-//              writes the blocks of TreePlan
-//   tree_sum   behind the loop, with several ranks: exchanges the ranks' parts and adds them
+//   tree_add    in the loop, behind a slice: adds the sums that make a node of the tree; it reads
+//               and writes the blocks of TreePlan.  With slices in step one for each node that
+//               makes sums
+//   tree_sum    behind the loop, with several ranks: exchanges the ranks' parts and adds them
+//   all_gather  in the loop of slices in step: a value of all slices, of all ranks
 //
 // Every slice's addends are written into the block at the slice's position (SliceFold), and the sum
 // over the batch lies at position 0.  A collective is a node, so all ranks come to them in the
@@ -19,11 +20,15 @@ namespace ridge {
 
 inline constexpr char kTreeAddKernel[] = "tree_add";
 inline constexpr char kTreeSumKernel[] = "tree_sum";
+inline constexpr char kAllGatherKernel[] = "all_gather";
 
-inline bool IsTreeNode(const PlannedNode& node) {
-  return node.def == nullptr &&
-         (node.choice.kernel == kTreeAddKernel || node.choice.kernel == kTreeSumKernel);
-}
+// Whether the node is one of these.
+bool IsTreeNode(const PlannedNode& node);
+// Whether it exchanges with other ranks.
+bool IsCollective(const StepPlan& step, const PlannedNode& node);
+
+// The node of a gather_slices.  REQUIRES: step.tree.
+PlannedNode AllGatherNode(const StepPlan& step, OpCall call);
 
 // Adds the nodes to the steps, and the further blocks to the persistent values.
 // REQUIRES: PeelFirstSlice() has run.
@@ -39,12 +44,13 @@ int64_t SumOffset(const Program& program, const StepPlan& step, int sum, int64_t
 // The part of each batch that the program computes; none: all of it, in running sums.
 std::optional<SliceShare> ShareOf(const Program& program);
 
-// A node that ranks run together.
+// Nodes that ranks run together: those of an operator in one step.
 struct Collective {
   std::string step, op;
-  int64_t bytes = 0;          // that are summed
-  int64_t sent_bytes = 0;     // by this rank, in one run
-  int64_t scratch_bytes = 0;  // for what it receives
+  int64_t count = 0;
+  int64_t bytes = 0;          // that are summed, or gathered
+  int64_t sent_bytes = 0;     // by this rank, in one run of the step
+  int64_t scratch_bytes = 0;  // of one node, for what it receives
 };
 std::vector<Collective> CollectivesOf(const Program& program);
 

@@ -226,15 +226,17 @@ std::string RatesLine(const PlanSummary& plan) {
 }
 
 // "  ranks: rank 0 of 2 computes 4 of 8 slices
-//   train: all_reduce of 1.71 MiB, this rank sends 1.71 MiB"
+//   train: all_reduce of 1.71 MiB, this rank sends 1.71 MiB
+//   train: 12 all_gather of 24.0 KiB, this rank sends 12.0 KiB"
 std::string RanksLines(const PlanSummary& plan) {
   const std::optional<SliceShare> share = ShareOf(*plan.program);
   if (!share || share->ranks == 1) return "";
   std::string text = fmt::format("  ranks: rank {} of {} computes {} of {} slices\n", share->rank,
                                  share->ranks, share->owned().count(), share->slices);
   for (const Collective& of : CollectivesOf(*plan.program)) {
-    text += fmt::format("  {}: {} of {}, this rank sends {}\n", of.step, of.op,
-                        FormatBytes(of.bytes), FormatBytes(of.sent_bytes));
+    const std::string op = of.count == 1 ? of.op : fmt::format("{} {}", of.count, of.op);
+    text += fmt::format("  {}: {} of {}, this rank sends {}\n", of.step, op, FormatBytes(of.bytes),
+                        FormatBytes(of.sent_bytes));
   }
   return text;
 }

@@ -36,7 +36,11 @@ Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNo
                                            Backend& backend) {
   if (node.def != nullptr) return backend.Create(*node.def, node.call, node.choice);
   if (node.choice.kernel != "copy") return backend.CreateReorder(node.call.inputs[0], node.choice);
-  const int64_t bytes = step.values[static_cast<size_t>(node.inputs[0])].size_bytes;
+  const auto part_bytes = [&](int value) {
+    return step.values[static_cast<size_t>(value)].part_bytes();
+  };
+  // A part may be rounded to the device's alignment.
+  const int64_t bytes = std::min(part_bytes(node.inputs[0]), part_bytes(node.outputs[0]));
   return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
 }
 
@@ -51,9 +55,9 @@ bool IsSum(const StepPlan& step, int value) {
          std::find(step.sums.begin(), step.sums.end(), planned.persistent_index) != step.sums.end();
 }
 
-// Nodes behind the loop run with its last slice.
+// Nodes behind the loop run with its last slice, and so do those that run once.
 int64_t FirstSliceOf(const StepPlan& step, const NodePlace& node) {
-  if (!node.in_loop) return step.slices - 1;
+  if (!node.in_loop || node.once) return step.slices - 1;
   if (node.trips == 0) return step.slices;
   return node.skips_first ? 1 : 0;
 }
@@ -92,11 +96,13 @@ struct Executor::CompiledRegion {
         first(static_cast<size_t>(region.first)),
         end(static_cast<size_t>(region.end)),
         trips(region.trips),
+        in_step(region.in_step),
         parts(region.parts.begin(), region.parts.end()) {}
 
   Region::Kind kind;
   size_t first, end;  // nodes
   int64_t trips;
+  bool in_step;
   std::vector<CompiledRegion> parts;
   std::unique_ptr<Event> begins, ends;  // while timing
   Status status;                        // of a stream
@@ -254,11 +260,23 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
   const TreeMemory memory = {program_, step, arena_->data()};
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeTreeKernel(memory, node, backend_, communicator_));
+  const bool gathers = node.choice.kernel == kAllGatherKernel;
   for (std::vector<Operands>& by_slice : ready.operands) {
-    for (int64_t slice = 0; slice < step.slices; ++slice)
+    if (gathers) by_slice.push_back(GatheredParts(step, node));
+    for (int64_t slice = 0; !gathers && slice < step.slices; ++slice)
       by_slice.push_back({{}, BlocksToAdd(memory, slice)});
   }
   return ready;
+}
+
+// The inputs of all slices, slice by slice.
+Operands Executor::GatheredParts(const StepPlan& step, const PlannedNode& node) const {
+  Operands operands;
+  for (int64_t slice = 0; slice < step.slices; ++slice) {
+    for (const int value : node.inputs) operands.inputs.push_back(Address(step, value, {0, slice}));
+  }
+  operands.outputs.push_back(Address(step, node.outputs[0], {}));
+  return operands;
 }
 
 void Executor::WatchLoss(const StepPlan& step, CompiledStep& compiled) const {
@@ -293,8 +311,17 @@ Status Executor::Run(int step, int slot) {
 Status Executor::RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord) {
   if (region.kind == Region::Kind::kParallel) return RunStreams(compiled, region, coord);
   if (region.kind == Region::Kind::kSequence) return RunParts(compiled, region, coord);
+  if (region.in_step) return RunInStep(compiled, region, coord);
   for (int64_t slice = 0; slice < region.trips; ++slice)
     RIDGE_RETURN_IF_ERROR(RunParts(compiled, region, {coord.slot, slice}));
+  return Status();
+}
+
+Status Executor::RunInStep(CompiledStep& compiled, CompiledRegion& loop, Coord coord) {
+  for (CompiledRegion& part : loop.parts) {
+    for (int64_t slice = 0; slice < loop.trips; ++slice)
+      RIDGE_RETURN_IF_ERROR(RunRegion(compiled, part, {coord.slot, slice}));
+  }
   return Status();
 }
 
@@ -485,35 +512,42 @@ Result<std::string> Executor::NonFiniteStart(const StepPlan& step, int slot) {
 }
 
 Result<std::string> Executor::FirstNonFinite(int step, int slot) {
-  RIDGE_ASSIGN_OR_RETURN(std::string start,
-                         NonFiniteStart(program_.steps[static_cast<size_t>(step)], slot));
-  if (!start.empty()) return start;
+  const StepPlan& plan = program_.steps[static_cast<size_t>(step)];
+  RIDGE_ASSIGN_OR_RETURN(std::string first, NonFiniteStart(plan, slot));
+  const Region* loop = MicroBatchLoop(plan);
+  const bool in_step = loop != nullptr && loop->in_step;
+  // Ranks that exchange go on to the end, since others may find their first one elsewhere.
+  const bool together = in_step && plan.tree->share.ranks > 1;
+  if (!first.empty() && !together) return first;
   const CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
   for (std::span<std::byte> sum : compiled.sums)
     device_.stream(0).Clear(sum.data(), static_cast<int64_t>(sum.size()));
-  for (int64_t slice = 0; slice < compiled.slices; ++slice) {
-    RIDGE_ASSIGN_OR_RETURN(std::string first, FirstNonFiniteIn(step, {slot, slice}));
-    if (!first.empty()) return first;
+  const int nodes = compiled.loss_node + 1;
+  const int64_t slices = compiled.slices;
+  for (int64_t i = 0; i < nodes * slices; ++i) {
+    const int node = static_cast<int>(in_step ? i / slices : i % nodes);
+    const int64_t slice = in_step ? i % slices : i / nodes;
+    RIDGE_ASSIGN_OR_RETURN(std::string found, NonFiniteAfter(step, node, {slot, slice}));
+    if (first.empty()) first = std::move(found);
+    if (!first.empty() && !together) return first;
   }
-  return std::string();
+  return first;
 }
 
-Result<std::string> Executor::FirstNonFiniteIn(int step, Coord coord) {
+// Runs the node.
+Result<std::string> Executor::NonFiniteAfter(int step, int n, Coord coord) {
   const StepPlan& plan = program_.steps[static_cast<size_t>(step)];
-  CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
-  for (int n = 0; n <= compiled.loss_node; ++n) {
-    CompiledNode& node = compiled.nodes[static_cast<size_t>(n)];
-    const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
-    // Ranks do not come to a collective together here.
-    if (coord.slice < node.first_slice || IsTreeNode(planned)) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, coord, device_.stream(0)));
-    for (size_t k = 0; k < planned.outputs.size(); ++k) {
-      const PlannedValue& made = plan.values[static_cast<size_t>(planned.outputs[k])];
-      const int64_t count = ElementsIn(made.layout, made.type, made.size_bytes);
-      RIDGE_ASSIGN_OR_RETURN(const bool finite, transfers_->AllFinite(made.type.dtype, count,
-                                                                      node.At(coord).outputs[k]));
-      if (!finite) return fmt::format("node '{}' ({})", planned.name, planned.op);
-    }
+  CompiledNode& node = compiled_[static_cast<size_t>(step)]->nodes[static_cast<size_t>(n)];
+  const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
+  const bool sums = IsTreeNode(planned) && planned.choice.kernel != kAllGatherKernel;
+  if (coord.slice < node.first_slice || sums) return std::string();
+  RIDGE_RETURN_IF_ERROR(RunNode(node, coord, device_.stream(0)));
+  for (size_t k = 0; k < planned.outputs.size(); ++k) {
+    const PlannedValue& made = plan.values[static_cast<size_t>(planned.outputs[k])];
+    const int64_t count = ElementsIn(made.layout, made.type, made.part_bytes());
+    RIDGE_ASSIGN_OR_RETURN(const bool finite, transfers_->AllFinite(made.type.dtype, count,
+                                                                    node.At(coord).outputs[k]));
+    if (!finite) return fmt::format("node '{}' ({})", planned.name, planned.op);
   }
   return std::string();
 }

@@ -15,6 +15,8 @@
 
 namespace ridge {
 
+struct Operands;
+
 class Executor {
  public:
   // Allocates the arena on the backend's device and creates every kernel.  `backend` must outlive
@@ -71,6 +73,7 @@ class Executor {
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node,
                                    bool in_loop) const;
   Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node) const;
+  Operands GatheredParts(const StepPlan& step, const PlannedNode& node) const;
   int SumOf(const StepPlan& step, int value, int64_t slice) const;
   std::byte* Address(const StepPlan& step, int value, Coord coord) const;
   std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
@@ -79,6 +82,7 @@ class Executor {
   void MakeEvents(CompiledRegion& region);
 
   Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord);
+  Status RunInStep(CompiledStep& compiled, CompiledRegion& loop, Coord coord);
   Status RunParts(CompiledStep& compiled, CompiledRegion& region, Coord coord);
   Status RunNodes(CompiledStep& compiled, CompiledRegion& region, Coord coord, Stream& stream);
   Status RunStreams(CompiledStep& compiled, CompiledRegion& region, Coord coord);
@@ -90,7 +94,7 @@ class Executor {
   Status AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& region, Coord coord);
   Status CheckLoss(const CompiledStep& compiled, Stream& stream);
   Result<std::string> NonFiniteStart(const StepPlan& step, int slot);
-  Result<std::string> FirstNonFiniteIn(int step, Coord coord);
+  Result<std::string> NonFiniteAfter(int step, int n, Coord coord);
 
   Program program_;
   Backend& backend_;

@@ -64,9 +64,6 @@ class DataFiller {
   TimingData data_;
 };
 
-// A collective runs at all ranks together, and this one times alone.
-bool NeedsOthers(const PlannedNode& node) { return node.choice.kernel == kTreeSumKernel; }
-
 // Of two the smaller, since the larger is the one that was suspected.
 double Typical(std::vector<double> values) { return LowerQuantile(std::move(values), 0.5); }
 
@@ -103,7 +100,7 @@ std::vector<Candidate> Candidates(const StepPlan& step, const CostModel& nominal
   std::map<std::string_view, size_t> known;
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     const PlannedNode& node = step.nodes[n];
-    if (timed_before.contains(node.choice.key) || NeedsOthers(node)) continue;
+    if (timed_before.contains(node.choice.key) || IsCollective(step, node)) continue;
     const auto [found, added] = known.try_emplace(node.choice.key, candidates.size());
     if (added) {
       candidates.push_back({n, 1, SecondsBy(nominal, node)});
@@ -166,7 +163,7 @@ class StepRehearsal {
       if (round > 1 && round_s + longest_s > begin_s_ + budget_s_) break;
       for (size_t n = 0; n < step_.nodes.size(); ++n) {
         if (MonotonicSeconds() > begin_s_ + kOverrun * budget_s_) break;
-        if (NeedsOthers(step_.nodes[n])) continue;
+        if (IsCollective(step_, step_.nodes[n])) continue;
         RIDGE_ASSIGN_OR_RETURN(const double s, TimeNode(n));
         if (round == 1) seconds[n].clear();
         seconds[n].push_back(s);

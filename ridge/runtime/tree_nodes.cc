@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "ridge/backend/host_kernel.h"
 #include "ridge/dist/tree_sum.h"
@@ -15,16 +16,23 @@ namespace {
 // sum: those between are a tile in the cache, since memory is what this takes.
 class TreeAddKernel : public HostKernel<TreeAddKernel> {
  public:
-  TreeAddKernel(Backend& backend, SumBlock block)
-      : device_(backend.device()), threads_(backend.threads()), block_(std::move(block)) {}
+  // `ranges`: of the block, that are added.
+  TreeAddKernel(Backend& backend, SumBlock block, std::vector<ByteRange> ranges)
+      : device_(backend.device()),
+        threads_(backend.threads()),
+        block_(std::move(block)),
+        ranges_(std::move(ranges)) {}
 
   Status Run(const KernelBuffers& buffers) {
     const std::span<void* const> blocks = buffers.outputs;
     if (blocks.size() < 2) return Status();
     device_.ForEachPart(threads_, [&](int part) {
-      const ByteRange range = ChunkOf(part, threads_, block_.bytes);
-      for (int64_t begin = range.begin; begin < range.end; begin += kTileBytes)
-        AddTile(begin, std::min(begin + kTileBytes, range.end), blocks);
+      for (const ByteRange& range : ranges_) {
+        const ByteRange chunk = ChunkOf(part, threads_, range.bytes());
+        const int64_t end = range.begin + chunk.end;
+        for (int64_t begin = range.begin + chunk.begin; begin < end; begin += kTileBytes)
+          AddTile(begin, std::min(begin + kTileBytes, end), blocks);
+      }
     });
     return Status();
   }
@@ -46,6 +54,48 @@ class TreeAddKernel : public HostKernel<TreeAddKernel> {
   Device& device_;
   const int threads_;
   const SumBlock block_;
+  const std::vector<ByteRange> ranges_;
+};
+
+// Inputs: n values of each of this rank's slices.  Output: those of all slices.
+class AllGatherKernel : public HostKernel<AllGatherKernel> {
+ public:
+  // `communicator`: null where one rank has all slices.
+  AllGatherKernel(const SliceShare& share, const OpCall& call, Communicator* communicator)
+      : share_(share),
+        value_bytes_(static_cast<size_t>(call.inputs[0].bytes())),
+        slice_bytes_(value_bytes_ * call.inputs.size()),
+        communicator_(communicator),
+        sends_(static_cast<size_t>(share.ranks)),
+        receives_(static_cast<size_t>(share.ranks)) {}
+
+  Status Run(const KernelBuffers& buffers) {
+    auto* all = static_cast<std::byte*>(buffers.outputs[0]);
+    std::byte* to = PartOf(all, share_.rank).data();
+    for (const void* value : buffers.inputs) {
+      std::memcpy(to, value, value_bytes_);
+      to += value_bytes_;
+    }
+    if (communicator_ == nullptr) return Status();
+    for (int rank = 0; rank < share_.ranks; ++rank) {
+      sends_[static_cast<size_t>(rank)] = PartOf(all, share_.rank);
+      receives_[static_cast<size_t>(rank)] = PartOf(all, rank);
+    }
+    return communicator_->Exchange(sends_, receives_);
+  }
+
+ private:
+  std::span<std::byte> PartOf(std::byte* all, int rank) const {
+    const SliceRange owned = share_.OwnedBy(rank);
+    return {all + static_cast<size_t>(owned.first) * slice_bytes_,
+            static_cast<size_t>(owned.count()) * slice_bytes_};
+  }
+
+  const SliceShare share_;
+  const size_t value_bytes_, slice_bytes_;
+  Communicator* const communicator_;
+  std::vector<std::span<const std::byte>> sends_;
+  std::vector<std::span<std::byte>> receives_;
 };
 
 class TreeSumKernel : public HostKernel<TreeSumKernel> {
@@ -91,6 +141,22 @@ SumBlock TreeMemory::block() const {
   return block;
 }
 
+std::vector<ByteRange> TreeMemory::RangesOf(const std::vector<int>& sums) const {
+  std::vector<ByteRange> ranges;
+  const int64_t block = SumOffset(program, step, step.sums.front(), 0);
+  for (const int sum : sums) {
+    const int64_t begin = SumOffset(program, step, sum, 0) - block;
+    const int64_t bytes =
+        program.memory.Aligned(program.persistent[static_cast<size_t>(sum)].size_bytes);
+    if (!ranges.empty() && ranges.back().end == begin) {
+      ranges.back().end += bytes;
+    } else {
+      ranges.push_back({begin, begin + bytes});
+    }
+  }
+  return ranges;
+}
+
 std::byte* TreeMemory::BlockAt(int64_t position) const {
   return arena + SumOffset(program, step, step.sums.front(), position);
 }
@@ -109,9 +175,13 @@ Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const P
   const SliceShare& share = memory.step.tree->share;
   std::unique_ptr<Kernel> kernel;
   if (node.choice.kernel == kTreeAddKernel) {
-    kernel = std::make_unique<TreeAddKernel>(backend, block);
+    kernel = std::make_unique<TreeAddKernel>(backend, block, memory.RangesOf(node.sums));
+  } else if (node.choice.kernel == kAllGatherKernel && share.ranks == 1) {
+    kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr);
   } else if (communicator == nullptr) {
     kernel = std::make_unique<NobodyElse>(share.ranks);
+  } else if (node.choice.kernel == kAllGatherKernel) {
+    kernel = std::make_unique<AllGatherKernel>(share, node.call, communicator);
   } else {
     TreeSum::Place place;
     const size_t parts = PartsOf(share.owned(), share.slices).size();

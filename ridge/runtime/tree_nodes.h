@@ -1,4 +1,5 @@
-// The kernels of a step that adds up its slices in a tree (plan/tree_sums.h).
+// The kernels of a step that adds up its slices in a tree (plan/tree_sums.h).  An all_gather reads
+// its inputs of all slices of the rank, slice by slice.
 #pragma once
 #include <memory>
 
@@ -16,6 +17,8 @@ struct TreeMemory {
   std::byte* arena = nullptr;
 
   SumBlock block() const;
+  // The bytes of the block that these sums have.
+  std::vector<ByteRange> RangesOf(const std::vector<int>& sums) const;
   // Of the block at a position (SliceFold).
   std::byte* BlockAt(int64_t position) const;
 };

@@ -10,6 +10,7 @@
 #include "ridge/graph/batch_axis.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/split_norms.h"
 #include "ridge/plan/planner.h"
 
 namespace ridge {
@@ -57,8 +58,10 @@ Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
   RIDGE_ASSIGN_OR_RETURN(forward, RunPasses(std::move(forward), ForwardPasses(all), HostRules()));
   if (options.slices > 1) {
     RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
-    RIDGE_ASSIGN_OR_RETURN(const BatchAxes axes,
-                           FindBatchAxes(forward, {facts.loss}, facts.data_inputs));
+    RIDGE_ASSIGN_OR_RETURN(
+        const BatchAxes axes,
+        FindBatchAxes(forward, {facts.loss}, facts.data_inputs,
+                      options.ranks > 0 ? SliceOrder::kInStep : SliceOrder::kOneByOne));
     options.graph.slices = options.slices;
     if (options.ranks > 0)
       options.graph.share = SliceShare{options.slices, options.rank, options.ranks};
@@ -69,6 +72,7 @@ Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
                          BuildTrainingGraphs(forward, options.graph));
   for (NamedGraph& step : steps) {
     RIDGE_ASSIGN_OR_RETURN(step.graph, RunPasses(std::move(step.graph), all, HostRules()));
+    RIDGE_ASSIGN_OR_RETURN(step.graph, SplitNorms(std::move(step.graph)));
   }
   return steps;
 }
@@ -97,7 +101,8 @@ class Printer {
 
   void PrintRegion(const StepPlan& step, const Region& region, std::string indent) {
     if (region.kind == Region::Kind::kLoop) {
-      text_ += fmt::format("{}loop, {} times\n", indent, region.trips);
+      text_ += fmt::format("{}loop{}, {} times\n", indent, region.in_step ? " in step" : "",
+                           region.trips);
       indent += "  ";
     }
     if (region.parts.empty()) return PrintNodes(step, region, indent);
@@ -120,7 +125,7 @@ class Printer {
       for (const int value : node.outputs) text_ += "  " + Place(step, value);
       const NodePlace& place = places[static_cast<size_t>(n)];
       if (place.skips_first) text_ += place.trips == 0 ? "  [left out]" : "  [not the first time]";
-      text_ += "\n";
+      text_ += place.once ? "  [once]\n" : "\n";
     }
   }
 

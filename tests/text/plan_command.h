@@ -10,6 +10,7 @@
 //   4 add   total -> s                 the variable s; "in x" for the bytes of x
 //   5 mul   z -> first in s, ..        in the first slice the bytes of s
 //   [last]                             runs in the last slice only; [later]: not in the first
+//   [once]                             of a loop in step: runs with the last slice only
 #pragma once
 #include <string>
 

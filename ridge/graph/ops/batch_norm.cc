@@ -44,13 +44,24 @@ Value StatisticsGrad(GradBuilder& g) {
   return OverChannels(dmean, x) + by_var;
 }
 
+// A loss of the statistics has no gradient where they are those of several slices.
+bool RefusesStatisticsGradient(GradBuilder& g) {
+  if (g.integer("slices") == 1) return false;
+  g.b().Fail(Status(ErrorCode::kUnsupported,
+                    "batch_norm: no gradient through the mean and var of a batch in slices. hint: "
+                    "one device, --sums running"));
+  return true;
+}
+
 // dx, dscale, dshift = batch_norm_grad(x, scale, mean, var, dy).
 void Gradient(GradBuilder& g) {
   if (RefusesEpilogueGradient(g, "batch_norm")) return;
   const Value x = g.x();
-  const std::vector<Value> grads = OpOutputs("batch_norm_grad", {x, g.x(1), g.y(1), g.y(2), g.dy()},
-                                             {{"epsilon", g.number("epsilon")}});
+  const std::vector<Value> grads =
+      OpOutputs("batch_norm_grad", {x, g.x(1), g.y(1), g.y(2), g.dy()},
+                {{"epsilon", g.number("epsilon")}, {"slices", g.integer("slices")}});
   const bool statistics = g.needs_dx(0) && (g.has_dy(1) || g.has_dy(2));
+  if (statistics && RefusesStatisticsGradient(g)) return;
   g.dx() = statistics ? grads[0] + StatisticsGrad(g) : grads[0];
   g.dx(1) = grads[1];
   g.dx(2) = grads[2];
@@ -80,10 +91,11 @@ OpDef BatchNormDef() {
           "Normalizes x [B,C,...] by the mean and the biased variance of each channel over all "
           "other dimensions: y = scale * (x - mean) / sqrt(var + epsilon) + shift. Returns y, "
           "mean [C] and var [C] (0 for an empty batch). scale, shift [C] and the statistics are "
-          "f32 (f64 for f64). The epilogue acts on y.",
+          "f32 (f64 for f64). The epilogue acts on y. With slices=S, x is one of S equal slices of "
+          "a batch, and the statistics are those of the batch.",
       .input_names = {"x", "scale", "shift", "extra...?"},
       .output_names = {"y", "mean", "var"},
-      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", ""}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", ""}, {"slices", 1}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,
@@ -91,6 +103,7 @@ OpDef BatchNormDef() {
       .in_place = {{0, 0}, {0, 3}},
       .recompute = Recompute::kCheap,
       .onnx = {"BatchNormalization", 9, 14},
+      .slices_attr = "slices",
       .reference = Reference,
   };
 }

@@ -73,15 +73,17 @@ OpDef BatchNormGradDef() {
           "and dy: with n = (x - mean) / sqrt(var + epsilon) over N elements a channel, dshift "
           "= sum(dy), dscale = sum(dy * n), dx = scale / sqrt(var + epsilon) * (dy - dshift/N - "
           "n * dscale/N). With relu=1 the gradient of relu(y): dy counts where scale * n + shift > "
-          "0.",
+          "0. With slices=S, x and dy are one of S equal slices of a batch: dx follows from all of "
+          "them, and dscale and dshift are what this one adds.",
       .input_names = {"x", "scale", "mean", "var", "dy", "shift?"},
       .output_names = {"dx", "dscale", "dshift"},
-      .attr_defaults = {{"epsilon", 1e-5}, {"relu", 0}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"relu", 0}, {"slices", 1}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .in_place = {{0, 4}},
       .recompute = Recompute::kCheap,
+      .slices_attr = "slices",
       .reference = Reference,
   };
 }

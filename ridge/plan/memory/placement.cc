@@ -32,6 +32,7 @@ bool MayShare(const MemorySpace& memory, const StepPlan& step, const std::vector
   const PlannedValue& source = step.values[static_cast<size_t>(root)];
   return !source.persistent && ranges[static_cast<size_t>(root)].last == n &&
          TimesRead(node, root, shared) == 1 && !IsTaken(node, root, shared) &&
+         source.slice_bytes == result.slice_bytes &&
          memory.Aligned(source.size_bytes) == memory.Aligned(result.size_bytes);
 }
 

@@ -43,13 +43,18 @@ Graph LossAndLogits(const Graph& forward, const ForwardInfo& facts) {
 class SlicedForward {
  public:
   SlicedForward(const Graph& forward, const ForwardInfo& facts, const PassSelection& passes,
-                const Machine& machine)
-      : forward_(forward), facts_(facts), passes_(ForwardPasses(passes)), machine_(machine) {}
+                const SearchRequest& request)
+      : forward_(forward),
+        facts_(facts),
+        passes_(ForwardPasses(passes)),
+        machine_(request.machine),
+        order_(request.options.sums == "tree" ? SliceOrder::kInStep : SliceOrder::kOneByOne) {}
 
   // Fails with kUnsupported when the graph couples samples.
   Status FindAxes() {
     if (axes_) return Status();
-    RIDGE_ASSIGN_OR_RETURN(axes_, FindBatchAxes(forward_, {facts_.loss}, facts_.data_inputs));
+    RIDGE_ASSIGN_OR_RETURN(axes_,
+                           FindBatchAxes(forward_, {facts_.loss}, facts_.data_inputs, order_));
     return Status();
   }
 
@@ -78,6 +83,7 @@ class SlicedForward {
   const ForwardInfo& facts_;
   const PassSelection passes_;
   const Machine& machine_;
+  const SliceOrder order_;
   std::optional<BatchAxes> axes_;
   std::map<int64_t, Graph> simplified_;  // by slices
 };
@@ -85,9 +91,9 @@ class SlicedForward {
 class TrainingJobGraphs : public JobGraphs {
  public:
   TrainingJobGraphs(const SearchRequest& request, const PassSelection& passes)
-      : q_(request), whole_(request.forward, request.facts, passes, request.machine) {
+      : q_(request), whole_(request.forward, request.facts, passes, request) {
     for (const LengthForm& form : request.lengths)
-      shorter_.emplace_back(form.graph, form.facts, passes, request.machine);
+      shorter_.emplace_back(form.graph, form.facts, passes, request);
   }
 
   // Those of the whole length, then the step of each shorter one.

@@ -36,6 +36,7 @@ struct Way {
   int64_t accumulate = 1;
   bool write_in_place = true;
   std::string recompute = "off";
+  std::string sums = "running";
 };
 
 void FillData(Executor& executor, const ForwardInfo& facts, const Graph& forward) {
@@ -90,6 +91,7 @@ Result<Left> TrainIn(const Graph& forward, const Way& way) {
   options.slices = way.slices;
   options.accumulate = way.accumulate;
   options.recompute = way.recompute;
+  options.sums = way.sums;
   if (!way.write_in_place) options.passes = "-inplace";
   RIDGE_ASSIGN_OR_RETURN(PlannedJob job, PlanJob(options, forward, nullptr, machine.get()));
   EXPECT_EQ(job.options.slices, way.slices);
@@ -100,7 +102,7 @@ Result<Left> TrainIn(const Graph& forward, const Way& way) {
   Left left;
   RIDGE_RETURN_IF_ERROR(RunUpdates(*executor, job, left));
   for (const PersistentValue& value : executor->program().persistent) {
-    if (value.kind != ValueKind::kParameter) continue;
+    if (value.kind != ValueKind::kParameter && value.role != ValueRole::kStatistic) continue;
     RIDGE_ASSIGN_OR_RETURN(const void* data, executor->transfers().Read(value.name));
     for (int64_t i = 0; i < value.type.elements(); ++i)
       left[value.name].push_back(LoadAsDouble(value.type.dtype, data, i));
@@ -444,6 +446,64 @@ TEST(SlicingTest, NamesTheNodeThatCouplesSamples) {
               HasSubstr("softmax 'h' (line 6) couples its samples"));
   EXPECT_THAT(Refusal(start + "  c = cumsum(y, axis=0)\n  h = tanh(c)\n" + kClassify),
               HasSubstr("cumsum 'c' (line 6) couples its samples"));
+}
+
+const char kNorms[] =
+    "  k = parameter f64[4,2,3,3] init=normal(0.5)\n"
+    "  c = conv(x, k, padding=[1,1,1,1])\n"
+    "  scale = parameter f64[4] init=constant(1)\n"
+    "  shift = parameter f64[4] init=normal(0.3)\n"
+    "  mean = state f64[4] init=zeros role=statistic\n"
+    "  var = state f64[4] init=constant(1) role=statistic\n"
+    "  rate = constant f64[] 0.1\n"
+    "  n1, n1.mean, n1.var = batch_norm(c, scale, shift)\n"
+    "  r = relu(n1)\n"
+    "  k2 = parameter f64[4,4,3,3] init=normal(0.5)\n"
+    "  c2 = conv(r, k2, padding=[1,1,1,1])\n"
+    "  n2, n2.mean, n2.var = batch_norm(c2, scale, shift)\n"
+    "  sum = add(n2, r)\n"
+    "  r2 = relu(sum)\n"
+    "  p = reduce_mean(r2, axes=[2,3])\n"
+    "  scale3 = parameter f64[4] init=constant(1)\n"
+    "  shift3 = parameter f64[4] init=zeros\n"
+    "  n3, n3.mean, n3.var = batch_norm(p, scale3, shift3)\n"
+    "  w = parameter f64[8,4] init=normal(0.5)\n"
+    "  h = matmul(n3, w, transpose_b=1)\n";
+const char kRunning[] =
+    "  mean1 = mul(n1.mean, rate)\n"
+    "  mean2 = add(mean, mean1)\n"
+    "  var1 = mul(n1.var, rate)\n"
+    "  var2 = add(var, var1)\n"
+    "  mean3 = mul(n2.mean, rate)\n"
+    "  mean4 = add(mean2, mean3)\n"
+    "  var3 = mul(n2.var, rate)\n"
+    "  var4 = add(var2, var3)\n"
+    "  running3 = state f64[4] init=zeros role=statistic\n"
+    "  spread3 = state f64[4] init=constant(1) role=statistic\n"
+    "  mean5 = add(running3, n3.mean)\n"
+    "  var5 = add(spread3, n3.var)\n"
+    "  update mean = mean4\n"
+    "  update var = var4\n"
+    "  update running3 = mean5\n"
+    "  update spread3 = var5\n";
+
+// Its statistics are those of the batch: each node runs on all slices before the next one.
+TEST(SlicingTest, BatchNormRunsInStepWithSumsInATree) {
+  const std::string body = std::string(kImage) + kNorms + kClassify + kRunning;
+  const Graph forward = Parse(body);
+  const Result<Left> whole = TrainIn(forward, {});
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  ASSERT_TRUE(whole->contains("spread3"));
+  for (const char* recompute : {"off", "all"}) {
+    for (const char* slices : {"2", "3", "4", "6", "12"}) {
+      for (const bool in_place : {true, false}) {
+        const Way way = {slices, 1, in_place, recompute, "tree"};
+        const Result<Left> sliced = TrainIn(forward, way);
+        ASSERT_TRUE(sliced.ok()) << sliced.status().message();
+        ExpectSame(*whole, *sliced, way.slices + " slices, recompute " + recompute);
+      }
+    }
+  }
 }
 
 // The divisor is that of all labels, and each slice knows it.

@@ -130,6 +130,56 @@ TEST_F(RanksTest, AnMlpHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kMl
 TEST_F(RanksTest, ACnnHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kCnn); }
 TEST_F(RanksTest, AGptHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kGpt); }
 
+// Statistics of the batch, whose parts the ranks exchange in each norm.
+TEST_F(RanksTest, ABatchNormHasTheSameBitsOnAnyNumberOfRanks) {
+  ExpectTheSameBits(folder_.Write("net.ridge", R"(graph net
+  x = input f32[batch,2,8,8]
+  label = input i64[batch]
+  k = parameter f32[20,2,3,3] init=uniform(0.3)
+  c = conv(x, k, padding=[1,1,1,1])
+  scale = parameter f32[20] init=constant(1)
+  shift = parameter f32[20] init=zeros
+  mean = state f32[20] init=zeros role=statistic
+  var = state f32[20] init=constant(1) role=statistic
+  n, n.mean, n.var = batch_norm(c, scale, shift)
+  r = relu(n)
+  k2 = parameter f32[20,20,3,3] init=uniform(0.3)
+  c2 = conv(r, k2, padding=[1,1,1,1])
+  scale2 = parameter f32[20] init=constant(1)
+  shift2 = parameter f32[20] init=zeros
+  mean2 = state f32[20] init=zeros role=statistic
+  var2 = state f32[20] init=constant(1) role=statistic
+  n2, n2.mean, n2.var = batch_norm(c2, scale2, shift2)
+  s = add(n2, r)
+  r2 = relu(s)
+  p = reduce_mean(r2, axes=[2,3])
+  w = parameter f32[5,20] init=uniform(0.3)
+  logits = matmul(p, w, transpose_b=1)
+  losses = softmax_cross_entropy(logits, label)
+  loss = reduce_mean(losses)
+  keep = constant f32[] 0.9
+  take = constant f32[] 0.1
+  m.1 = mul(mean, keep)
+  m.2 = mul(n.mean, take)
+  m.3 = add(m.1, m.2)
+  v.1 = mul(var, keep)
+  v.2 = mul(n.var, take)
+  v.3 = add(v.1, v.2)
+  m2.1 = mul(mean2, keep)
+  m2.2 = mul(n2.mean, take)
+  m2.3 = add(m2.1, m2.2)
+  v2.1 = mul(var2, keep)
+  v2.2 = mul(n2.var, take)
+  v2.3 = add(v2.1, v2.2)
+  output logits
+  output loss
+  update mean = m.3
+  update var = v.3
+  update mean2 = m2.3
+  update var2 = v2.3
+)"));
+}
+
 TEST_F(RanksTest, DropoutDrawsByTheSampleOfTheBatch) {
   ExpectTheSameBits(folder_.Write("net.ridge", R"(graph net
   x = input f32[batch,12]
@@ -321,9 +371,30 @@ TEST_F(RanksTest, ARunInRunningSumsStaysOnOneDevice) {
                 "--devices needs tree. hint: a new run, or --resume without --devices");
 }
 
-TEST_F(RanksTest, BatchNormIsRefusedAsInSlices) {
+TEST_F(RanksTest, AResnetHasTheSameBitsOnTwoRanksAndOnOne) {
+  TrainRequest request = Request("resnet18:image=32,classes=4", "alone");
+  request.options.batch = 8;
+  request.options.slices = "4";
+  request.options.steps = 2;
+  request.options.eval_every = 0;
+  const std::string alone = MustTrain(0, request).hash();
+  for (const int ranks : {2, 3}) {
+    request.options.out = folder_.File("ranks-" + std::to_string(ranks));
+    EXPECT_EQ(MustTrain(ranks, request).hash(), alone) << ranks << " ranks";
+  }
+}
+
+// A loss that is not finite is traced through the exchanges of a batch norm by all ranks.
+TEST_F(RanksTest, AllRanksFailWhenTheLossOfABatchNormIsNotFinite) {
   TrainRequest request = Request("resnet18:image=32,classes=4", "run");
-  EXPECT_THAT(Refusal(2, request), HasSubstr("a batch can't be cut into slices"));
+  request.options.batch = 4;
+  request.options.slices = "2";
+  request.options.lr = 1e30;
+  request.options.optimizer.name = "sgd";
+  request.options.clip_norm = 0;
+  const Ended ended = TrainOn(2, request);
+  for (const Result<TrainOutcome>& outcome : ended.outcomes)
+    EXPECT_EQ(outcome.status().code(), ErrorCode::kFailed) << outcome.status().message();
 }
 
 TEST_F(RanksTest, AccumulationIsRefused) {

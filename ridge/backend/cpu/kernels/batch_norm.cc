@@ -9,21 +9,16 @@
 // of y, recomputed from x, so neither y nor the masked gradient is read or
 // written.
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "hwy/cache_control.h"
 #include "ridge/backend/cpu/kernel_def.h"
-#include "ridge/backend/cpu/kernels/norm_planes.h"
-#include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/kernels/batch_norm_blocks.h"
 #include "ridge/backend/cpu/nominal_profile.h"
-#include "ridge/backend/cpu/parallel.h"
-#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
 
-constexpr int64_t kChunk = 4096;  // elements of one piece of a plane, a multiple of kNormLanes
 // Of all threads' blocks together, that stay in the last cache between the
 // sweeps.
 constexpr int64_t kMostBytesAtOnce = int64_t{12} << 20;
@@ -38,22 +33,12 @@ Kind KindOf(const OpDef& op) {
 // Where the extra input of the epilogue, or the gradient, is among the inputs.
 size_t SecondTensor(Kind kind) { return kind == Kind::kForward ? 3 : kind == Kind::kGrad ? 4 : 5; }
 
-struct NormParams {
-  int64_t batch = 1, channels = 1, blocks = 1, block = 1;
-  int64_t run = 1;  // elements of a plane: one sample's block of channels
-  double epsilon = 0;
+struct NormParams : NormBlocks {
   bool relu = false;
   bool by_block = false;  // threads take whole blocks
 
-  NormParams(const OpCall& call, Kind kind, const ChannelBlocks& layout, int threads) {
-    const Dims& dims = call.inputs[0].dims;
-    batch = dims[0];
-    channels = dims[1];
-    blocks = layout.blocks;
-    block = layout.block;
-    run = block;
-    for (size_t d = 2; d < dims.size(); ++d) run *= dims[d];
-    epsilon = call.number("epsilon");
+  NormParams(const OpCall& call, Kind kind, const ChannelBlocks& layout, int threads)
+      : NormBlocks(call.inputs[0].dims, layout, call.number("epsilon")) {
     relu =
         kind == Kind::kGrad ? call.integer("relu") != 0 : call.text("epilogue").ends_with("relu");
     const int64_t tensors = kind == Kind::kGrad ? 2 : 1;
@@ -66,20 +51,7 @@ struct NormParams {
     const int64_t bytes = batch * blocks * run * int64_t{sizeof(float)};
     return block == kNormLanes && bytes > kLastCacheBytes && to != a && to != b;
   }
-
-  int64_t pieces() const { return CeilDiv(run, kChunk); }  // of a plane
-  int64_t items() const { return batch * pieces(); }       // of a block of channels
 };
-
-// Calls f(offset, count) for items of a block of channels.
-template <typename F>
-void ForItems(const NormParams& p, int64_t block, Range items, const F& f) {
-  for (int64_t item = items.begin; item < items.end; ++item) {
-    const int64_t plane = item / p.pieces() * p.blocks + block;
-    const int64_t begin = item % p.pieces() * kChunk;
-    f(plane * p.run + begin, std::min(kChunk, p.run - begin));
-  }
-}
 
 // What the two sweeps over a block of channels have in common: the first one
 // makes sums, which are finished by one thread, the second one writes.
@@ -111,21 +83,6 @@ void ForBlocks(const NormParams& p, int threads, void* workspace, const Sweep& s
   }
 }
 
-// Scale, shift and statistics of a block of channels, spread over the lanes;
-// lanes of the padding give 0.
-LaneNorm NormOf(const NormParams& p, int64_t block, const float* scale, const float* shift,
-                const float* mean, const float* var) {
-  LaneNorm norm;
-  for (int64_t lane = 0; lane < kNormLanes; ++lane) {
-    const int64_t c = block * p.block + lane % p.block;
-    if (c >= p.channels) continue;
-    norm.mean[lane] = mean[c];
-    norm.slope[lane] = static_cast<float>(double{scale[c]} / std::sqrt(double{var[c]} + p.epsilon));
-    norm.shift[lane] = shift == nullptr ? 0 : shift[c];
-  }
-  return norm;
-}
-
 class BatchNormForward : public HostKernel<BatchNormForward> {
  public:
   BatchNormForward(const NormParams& params, int threads) : p_(params), threads_(threads) {}
@@ -146,7 +103,7 @@ class BatchNormForward : public HostKernel<BatchNormForward> {
                    [&](int64_t at, int64_t count) { AddMoments(x + at, count, moments); });
         },
         [&](int64_t block, std::span<const LaneMoments> parts) {
-          Finish(block, parts, mean, var);
+          WriteMoments(p_, block, parts, mean, var);
           return NormOf(p_, block, scale, shift, mean, var);
         },
         [&](int64_t block, Range items, const LaneNorm& norm) {
@@ -160,24 +117,6 @@ class BatchNormForward : public HostKernel<BatchNormForward> {
   }
 
  private:
-  void Finish(int64_t block, std::span<const LaneMoments> parts, float* mean, float* var) const {
-    for (int64_t k = 0; k < p_.block && block * p_.block + k < p_.channels; ++k) {
-      double count = 0, average = 0, m2 = 0;
-      for (const LaneMoments& part : parts) {
-        for (int64_t lane = k; lane < kNormLanes; lane += p_.block) {
-          if (part.count[lane] == 0) continue;
-          const double total = count + part.count[lane], share = part.count[lane] / total;
-          const double distance = part.mean[lane] - average;
-          m2 += part.m2[lane] + distance * distance * count * share;
-          average += distance * share;
-          count = total;
-        }
-      }
-      mean[block * p_.block + k] = static_cast<float>(average);
-      var[block * p_.block + k] = static_cast<float>(m2 / std::max(count, 1.0));
-    }
-  }
-
   const NormParams p_;
   const int threads_;
 };
@@ -255,22 +194,15 @@ class BatchNormGrad : public HostKernel<BatchNormGrad> {
   LaneGrad Finish(int64_t block, std::span<const LaneGradSums> parts, const float* var,
                   const KernelBuffers& b) const {
     LaneGrad grad;
-    const double elements = static_cast<double>(p_.batch * (p_.run / p_.block));
-    for (int64_t k = 0; k < p_.block && block * p_.block + k < p_.channels; ++k) {
+    for (int64_t k = 0; k < p_.ChannelsOf(block); ++k) {
       const int64_t c = block * p_.block + k;
-      double g = 0, gx = 0;
-      for (const LaneGradSums& part : parts) {
-        for (int64_t lane = k; lane < kNormLanes; lane += p_.block) {
-          g += part.g[lane];
-          gx += part.gx[lane];
-        }
-      }
-      const double rstd = 1 / std::sqrt(double{var[c]} + p_.epsilon);
-      static_cast<float*>(b.outputs[1])[c] = static_cast<float>(gx * rstd);
-      static_cast<float*>(b.outputs[2])[c] = static_cast<float>(g);
+      const ChannelGradSums sums = SumsOf(p_, k, parts);
+      const double rstd = InverseDeviation(p_, var[c]);
+      static_cast<float*>(b.outputs[1])[c] = static_cast<float>(sums.gx * rstd);
+      static_cast<float*>(b.outputs[2])[c] = static_cast<float>(sums.g);
       for (int64_t lane = k; lane < kNormLanes; lane += p_.block) {
-        grad.mean_g[lane] = static_cast<float>(g / elements);
-        grad.mean_gx[lane] = static_cast<float>(gx * rstd * rstd / elements);
+        grad.mean_g[lane] = static_cast<float>(sums.g / p_.elements());
+        grad.mean_gx[lane] = static_cast<float>(sums.gx * rstd * rstd / p_.elements());
       }
     }
     return grad;

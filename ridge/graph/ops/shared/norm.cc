@@ -9,13 +9,16 @@
 
 namespace ridge {
 
-Status CheckChannels(const OpCall& call) {
+Status CheckChannelDims(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
-  if (call.inputs[0].rank() < 2) {
-    return CallError(call, fmt::format("x is {}; it must have at least 2 dimensions, [batch, "
-                                       "channels, ...]",
-                                       TypeToString(call.inputs[0])));
-  }
+  if (call.inputs[0].rank() >= 2) return Status();
+  return CallError(call, fmt::format("x is {}; it must have at least 2 dimensions, [batch, "
+                                     "channels, ...]",
+                                     TypeToString(call.inputs[0])));
+}
+
+Status CheckChannels(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckChannelDims(call));
   return CheckNumber(call, "epsilon", std::numeric_limits<double>::infinity());
 }
 

@@ -8,7 +8,9 @@
 
 namespace ridge {
 
-// Input 0, x, is float [B,C,...] and `epsilon` a finite number of at least 0.
+// Input 0, x, is float [B,C,...].
+Status CheckChannelDims(const OpCall& call);
+// And `epsilon` is a finite number of at least 0.
 Status CheckChannels(const OpCall& call);
 
 // Input i holds one number for each channel of x: [C].
