@@ -66,6 +66,21 @@ class Ranks(RidgeTest):
         for ranks in (4, 6):
             self.assertEqual(self.trains(self.mpirun("openmpi", ranks, *TRAIN, "--out", "run"), ranks), alone)
 
+    def test_batch_norms_have_the_bits_of_one_process(self):
+        train = ["train", "resnet18:image=32,classes=4", "--data", "synthetic", "--batch", "8", "--slices", "4",
+                 "--steps", "2", "--threads", "1", "-q"]
+
+        def parameters(out):
+            return self.read_json(f"{out}/summary.json")["parameters_sha256"]
+
+        self.ok(*train, "--sums", "tree", "--out", "alone")
+        for mpi in MPIRUN:
+            done = self.mpirun(mpi, 2, *train, "--out", mpi)
+            self.assertEqual((done.returncode, self.lines(done)), (0, []), done.stderr)
+            self.assertEqual(parameters(mpi), parameters("alone"))
+        gathers = [c for c in self.read_json("mpich/plan.json")["collectives"] if c["op"] == "all_gather"]
+        self.assertEqual([(c["step"], c["count"]) for c in gathers], [("train", 40)])  # 20 norms, forward and backward
+
     def test_another_number_of_ranks_goes_on_to_the_same_bits(self):
         train = ["train", *SMALL, "--slices", "4", "-q"]
         self.ok(*train, "--steps", "6", "--sums", "tree", "--out", "whole")
