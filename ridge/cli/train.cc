@@ -104,7 +104,8 @@ Status CheckAlike(Communicator& ranks, TrainOptions options) {
 
 // The machine of a rank, which computes with its share of the cores.  The first rank speaks, and
 // measures where there is no profile yet; the others read what it kept.
-Result<OpenedMachine> OpenRank(MachineChoice choice, Communicator& ranks, bool quiet) {
+Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
+                               Communicator& ranks, bool quiet) {
   if (choice.threads == 0) {
     RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
   }
@@ -113,6 +114,8 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, Communicator& ranks, bool q
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
   if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   opened.machine.Join(ranks);
+  RIDGE_ASSIGN_OR_RETURN(const bool together, AreOnOneMachine(ranks));
+  opened.machine.overlaps_exchange = overlap == "on" || (overlap == "auto" && !together);
   return opened;
 }
 
@@ -129,7 +132,7 @@ Result<OpenedMachine> OpenFor(const Training& training, Communicator* ranks) {
   MachineChoice choice = ChoiceOf(training.verb.train, training.options);
   choice.times = !goes_on;
   const bool quiet = training.verb.output.quiet;
-  if (ranks != nullptr) return OpenRank(choice, *ranks, quiet);
+  if (ranks != nullptr) return OpenRank(choice, training.options.overlap, *ranks, quiet);
   return OpenMachine(choice, SayUnless(quiet));
 }
 

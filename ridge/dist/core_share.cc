@@ -38,4 +38,10 @@ Result<int64_t> ThreadsOfRank(Communicator& ranks) {
   return std::max<int64_t>(1, threads / sharing);
 }
 
+Result<bool> AreOnOneMachine(Communicator& ranks) {
+  const auto machine = PlaceOfThisRank().machine;
+  RIDGE_ASSIGN_OR_RETURN(const auto all, GatherFromAll(ranks, machine));
+  return std::count(all.begin(), all.end(), machine) == ranks.size();
+}
+
 }  // namespace ridge

@@ -1,4 +1,4 @@
-// How many threads a rank may use beside the other ranks of its machine.
+// Where the ranks are, and how many threads one may use beside the others of its machine.
 #pragma once
 #include <cstdint>
 
@@ -10,5 +10,8 @@ namespace ridge {
 // launcher that binds gave each rank its own.  OMP_NUM_THREADS is a number for each rank already.
 // At least 1.  Fails as Exchange does.
 Result<int64_t> ThreadsOfRank(Communicator& ranks);
+
+// Whether all ranks are on one machine.  Fails as Exchange does.
+Result<bool> AreOnOneMachine(Communicator& ranks);
 
 }  // namespace ridge

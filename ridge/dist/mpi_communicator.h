@@ -30,6 +30,7 @@ class MpiCommunicator final : public Communicator {
   // expected of it.  The world is of no use then: Abort.
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override;
+  void SetPatient(bool patient) override { patient_ = patient; }
   int64_t sent_bytes() const override { return sent_bytes_; }
 
   const std::string& library() const { return library_; }  // "Open MPI 4.1.4"
@@ -58,6 +59,7 @@ class MpiCommunicator final : public Communicator {
   std::string library_;
   int rank_ = 0, size_ = 0;
   bool joined_ = false;
+  bool patient_ = false;
   int64_t sent_bytes_ = 0;
   std::vector<Request> requests_;    // of the exchange that is under way
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them

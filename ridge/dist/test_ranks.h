@@ -18,6 +18,7 @@ class LateCommunicator : public Communicator {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   int64_t sent_bytes() const override { return inner_.sent_bytes(); }
+  void SetPatient(bool patient) override { inner_.SetPatient(patient); }
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override {
     std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));

@@ -113,7 +113,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
     if (options.in_place) ShareInPlace(program.memory, step);
     PeelFirstSlice(step);
   }
-  FormTreeSums(program);
+  FormTreeSums(program, options.overlap_exchange);
   PlaceAll(kernels, program);
   RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
   EstimateTimes(measured, program);

@@ -21,7 +21,8 @@ struct PlanOptions {
   // Measured seconds by KernelChoice::key, which choose between kernels.  nullptr: the nominal
   // device chooses.  Not owned.
   const std::map<std::string, double>* kernel_s = nullptr;
-  InterOp inter_op = {};  // --inter-op
+  InterOp inter_op = {};          // --inter-op
+  bool overlap_exchange = false;  // of gradients between ranks (plan/tree_sums.h)
 };
 
 // `kernels` decides, by its nominal costs; `measured` predicts times (cost/times.h) and changes

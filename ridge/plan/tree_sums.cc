@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "ridge/plan/uses.h"
 
@@ -22,7 +24,7 @@ PlannedNode NodeOf(const StepPlan& step, const char* op, const char* kernel) {
   return node;
 }
 
-int64_t BlockBytes(const Program& program, const std::vector<int>& sums) {
+int64_t SumBytes(const Program& program, const std::vector<int>& sums) {
   int64_t bytes = 0;
   for (const int sum : sums)
     bytes += program.memory.Aligned(program.persistent[static_cast<size_t>(sum)].size_bytes);
@@ -42,22 +44,68 @@ PersistentValue FurtherBlocks(const StepPlan& step, int64_t bytes) {
   return value;
 }
 
+// Adds nodes to a step, and keeps its regions.
+class NodeInserter {
+ public:
+  explicit NodeInserter(StepPlan& step) : step_(step) {}
+
+  Region& loop() { return *MicroBatchLoop(step_); }
+
+  // Becomes node `at`, in `region`: at its start, between its parts or at its end, or within a part
+  // that has nodes before and behind.
+  void Insert(PlannedNode node, const Region& region, int at) {
+    step_.nodes.insert(step_.nodes.begin() + at, std::move(node));
+    Grow(step_.body, &region, at);
+    for (std::vector<int>* nodes : {&loop().peeled.skipped, &loop().once}) {
+      for (int& n : *nodes) n += n >= at ? 1 : 0;
+    }
+  }
+
+ private:
+  // Whether `target` is this region or below it.
+  static bool Grow(Region& region, const Region* target, int at) {
+    bool holds = &region == target;
+    for (Region& part : region.parts) holds = Grow(part, target, at) || holds;
+    const bool behind = region.first >= at && !holds;
+    if (behind) ++region.first;
+    if (behind || holds || region.end > at) ++region.end;
+    if (&region == target && !region.parts.empty()) AddPart(region, at);
+    return holds;
+  }
+
+  static void AddPart(Region& region, int at) {
+    const auto next = std::find_if(region.parts.begin(), region.parts.end(),
+                                   [&](const Region& part) { return part.end > at; });
+    if (next == region.parts.end() || next->first > at)
+      region.parts.insert(next, Region::Sequence(at, at + 1));
+  }
+
+  StepPlan& step_;
+};
+
 // One step's.
 class TreeNodes {
  public:
-  TreeNodes(StepPlan& step, const MemorySpace& memory) : step_(step), memory_(memory) {}
+  TreeNodes(StepPlan& step, const MemorySpace& memory)
+      : step_(step), memory_(memory), inserter_(step) {}
 
-  void Add() {
+  // The sums in the order in which they are ready.
+  static std::vector<int> ReadyOrder(const StepPlan& step) {
+    const std::map<int, int> ready = ReadyAfter(step);
+    std::vector<int> sums = step.sums;
+    std::stable_sort(sums.begin(), sums.end(),
+                     [&](int a, int b) { return ready.at(a) < ready.at(b); });
+    return sums;
+  }
+
+  void Add(bool overlap) {
     for (const int sum : step_.sums) totals_[sum] = TotalOf(sum);
-    if (step_.slices > 1 && MicroBatchLoop(step_)->in_step) {
-      AddInStep();
-    } else if (step_.slices > 1) {
-      AddBehindSlice();
-    }
+    if (!alone() && overlap) return AddBuckets();
+    if (step_.slices > 1) AddSlices({step_.sums});
     if (alone()) return;
-    PlannedNode sum = SumNode();
+    PlannedNode sum = SumNode(kAllReduce, kTreeSumKernel, step_.sums);
     for (const int index : step_.sums) sum.outputs.push_back(totals_.at(index));
-    AddBehindLoop(std::move(sum));
+    inserter_.Insert(std::move(sum), step_.body, Loop().end);
   }
 
  private:
@@ -91,14 +139,15 @@ class TreeNodes {
     node.cost = {type.elements(), read_bytes, written_bytes};
   }
 
-  bool alone() const { return step_.tree->share.ranks == 1; }
-
   int64_t BytesOf(const std::vector<int>& sums) const {
     int64_t bytes = 0;
     for (const int sum : sums)
       bytes += memory_.Aligned(step_.values[Index(totals_.at(sum))].size_bytes);
     return bytes;
   }
+
+  bool alone() const { return step_.tree->share.ranks == 1; }
+  Region& Loop() { return inserter_.loop(); }
 
   // Of a mean slice.
   PlannedNode AddNode(std::vector<int> sums) const {
@@ -121,17 +170,19 @@ class TreeNodes {
     return node;
   }
 
-  PlannedNode SumNode() const {
+  // Of these sums, which lie side by side.
+  PlannedNode SumNode(const char* op, const char* kernel, const std::vector<int>& sums) const {
     const SliceShare& share = step_.tree->share;
-    const int64_t bytes = step_.tree->block_bytes;
+    const int64_t bytes = BytesOf(sums);
     const int64_t received = ReceivedBytes(share, bytes);
-    PlannedNode node = NodeOf(step_, kAllReduce, kTreeSumKernel);
+    PlannedNode node = NodeOf(step_, op, kernel);
     // Every byte that is sent is read and written once more by who receives it.
     const int64_t sent = SentBytes(share, bytes);
     SetCost(received, received + 2 * sent, received + sent, node);
     node.choice.workspace_bytes = memory_.Aligned(received);
-    node.choice.key = fmt::format("{} rank {} of {}, {} slices, {} bytes", kTreeSumKernel,
-                                  share.rank, share.ranks, share.slices, bytes);
+    node.choice.key = fmt::format("{} rank {} of {}, {} slices, {} bytes", kernel, share.rank,
+                                  share.ranks, share.slices, bytes);
+    node.sums = sums;
     return node;
   }
 
@@ -150,66 +201,158 @@ class TreeNodes {
     return {sums.begin(), sums.end()};
   }
 
-  // Behind each part that makes sums: the next slice's have their place.
+  // Behind a slice, a node for each of these lists of sums; in step, behind each part that makes
+  // some.
+  void AddSlices(const std::vector<std::vector<int>>& buckets) {
+    if (Loop().in_step) return AddInStep();
+    for (const std::vector<int>& sums : buckets) AddSlice(sums, Loop().end);
+  }
+
+  void AddSlice(const std::vector<int>& sums, int at) {
+    if (Loop().parts.empty()) Loop().parts.push_back(Region::Sequence(Loop().first, Loop().end));
+    inserter_.Insert(AddNode(sums), Loop(), at);
+  }
+
   void AddInStep() {
     for (size_t p = 0; p < Loop().parts.size(); ++p) {
       std::vector<int> sums = SumsOf(Loop().parts[p]);
       if (sums.empty()) continue;
-      const bool last = p + 1 == Loop().parts.size();
-      MakeRoom(AddNode(std::move(sums)), Loop().parts[p].end);
-      ++Loop().parts[p].end;
-      if (last) ++Loop().end;
+      inserter_.Insert(AddNode(std::move(sums)), Loop().parts[p], Loop().parts[p].end);
     }
   }
 
-  void AddBehindSlice() {
-    MakeRoom(AddNode(step_.sums), Loop().end);
+  // By sum: the first node index at which nothing of the loop touches it any more.  A copy that is
+  // left out touches nothing.
+  static std::map<int, int> ReadyAfter(const StepPlan& step) {
+    const Region& loop = *MicroBatchLoop(step);
+    std::map<int, int> ready;
+    for (const int sum : step.sums) ready[sum] = loop.first;
+    const auto touch = [&](int value, int n) {
+      if (value < 0) return;
+      const PlannedValue& touched = step.values[Index(value)];
+      const int sum = touched.persistent ? touched.persistent_index : FirstWrittenIn(step, value);
+      if (const auto known = ready.find(sum); known != ready.end()) known->second = n + 1;
+    };
+    const std::vector<int>& skipped = loop.peeled.skipped;
+    for (int n = loop.first; n < loop.end; ++n) {
+      if (std::binary_search(skipped.begin(), skipped.end(), n)) continue;
+      for (const int value : step.nodes[Index(n)].inputs) touch(value, n);
+      for (const int value : step.nodes[Index(n)].outputs) touch(value, n);
+      for (const int sum : step.nodes[Index(n)].sums) ready[sum] = n + 1;
+    }
+    return ready;
+  }
+
+  // REQUIRES: step_.sums are in the order in which they are ready.
+  std::vector<std::vector<int>> Buckets() const {
+    std::vector<std::vector<int>> buckets;
+    int64_t bytes = 0;
+    const int64_t enough =
+        std::clamp(step_.tree->block_bytes / kMostBuckets, kLeastBucketBytes, kMostBucketBytes);
+    for (const int sum : step_.sums) {
+      if (bytes == 0) buckets.emplace_back();
+      buckets.back().push_back(sum);
+      bytes += BytesOf({sum});
+      if (bytes >= enough) bytes = 0;
+    }
+    return buckets;
+  }
+
+  void AddBuckets() {
+    const std::vector<std::vector<int>> buckets = Buckets();
+    if (step_.slices > 1 && Loop().in_step) AddInStep();
+    for (const std::vector<int>& sums : buckets) {
+      const std::map<int, int> ready = ReadyAfter(step_);
+      int at = Loop().first;
+      for (const int sum : sums) at = std::max(at, ready.at(sum));
+      AddStart(sums, BehindPart(Loop(), at));
+    }
+    for (const std::vector<int>& sums : buckets) AddWait(sums);
+  }
+
+  // No node comes between those that run at the same time, or for one slice after the other.
+  static int BehindPart(const Region& region, int at) {
+    for (const Region& part : region.parts) {
+      if (part.first >= at || part.end < at) continue;
+      const bool whole = part.kind == Region::Kind::kParallel || region.in_step;
+      return whole ? part.end : BehindPart(part, at);
+    }
+    return at;
+  }
+
+  void AddStart(const std::vector<int>& sums, int at) {
+    if (step_.slices > 1 && !Loop().in_step) AddSlice(sums, at++);
+    PlannedNode start = SumNode("all_reduce_start", kTreeSumStartKernel, sums);
+    start.cost = {};  // the wait's
+    PlannedValue scratch;
+    scratch.name = step_.nodes[Index(at - 1)].name + ".received";
+    scratch.type = {DType::kU8, {start.choice.workspace_bytes}};
+    scratch.purpose = Purpose::kWorkspace;
+    scratch.size_bytes = std::exchange(start.choice.workspace_bytes, 0);
+    step_.values.push_back(std::move(scratch));
+    scratch_[sums.front()] = static_cast<int>(step_.values.size()) - 1;
+    start.outputs = {scratch_.at(sums.front())};
     if (Loop().parts.empty()) Loop().parts.push_back(Region::Sequence(Loop().first, Loop().end));
-    Loop().parts.push_back(Region::Sequence(Loop().end, Loop().end + 1));
-    ++Loop().end;
+    inserter_.Insert(std::move(start), Loop(), at);
+    std::vector<int>& once = Loop().once;
+    once.insert(std::upper_bound(once.begin(), once.end(), at), at);
   }
 
-  void AddBehindLoop(PlannedNode node) {
-    const int at = Loop().end;
-    MakeRoom(std::move(node), at);
-    std::vector<Region>& parts = step_.body.parts;
-    const auto loop = std::find_if(parts.begin(), parts.end(), [](const Region& part) {
-      return part.kind == Region::Kind::kLoop;
-    });
-    RIDGE_CHECK(loop != parts.end(), "the loop is a part of the step's body");
-    parts.insert(loop + 1, Region::Sequence(at, at + 1));
-  }
-
-  Region& Loop() { return *MicroBatchLoop(step_); }
-
-  // Moves what is at `at` and behind; the caller adds the node to the regions that end at it.
-  void MakeRoom(PlannedNode node, int at) {
-    step_.nodes.insert(step_.nodes.begin() + at, std::move(node));
-    Shift(step_.body, at);
-    step_.body.end = static_cast<int>(step_.nodes.size());
-    for (std::vector<int>* nodes : {&Loop().peeled.skipped, &Loop().once}) {
-      for (int& n : *nodes) n += n >= at ? 1 : 0;
+  // Before the first node behind the loop that reads one of the sums.
+  void AddWait(const std::vector<int>& sums) {
+    PlannedNode wait = SumNode("all_reduce_wait", kTreeSumWaitKernel, sums);
+    wait.choice.workspace_bytes = 0;
+    wait.inputs = {scratch_.at(sums.front())};
+    for (const int sum : sums) wait.outputs.push_back(totals_.at(sum));
+    const auto reads = [&](const PlannedNode& node) {
+      return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int value) {
+        return std::find(wait.outputs.begin(), wait.outputs.end(), value) != wait.outputs.end();
+      });
+    };
+    // An output such as the loss comes first: nothing is updated when it is not finite.
+    const bool is_output =
+        std::any_of(step_.outputs.begin(), step_.outputs.end(), [&](const auto& output) {
+          return std::find(wait.outputs.begin(), wait.outputs.end(), output.second) !=
+                 wait.outputs.end();
+        });
+    int at = Loop().end;
+    while (!is_output && at < step_.body.end && !reads(step_.nodes[Index(at)])) ++at;
+    at = BeforePart(step_.body, at);
+    const Region* region = &step_.body;
+    for (const Region& part : step_.body.parts) {
+      if (part.kind == Region::Kind::kSequence && part.first < at && at < part.end) region = &part;
     }
+    inserter_.Insert(std::move(wait), *region, at);
   }
 
-  static void Shift(Region& region, int at) {
-    const bool behind = region.first >= at;
-    if (behind || region.end > at) ++region.end;
-    if (behind) ++region.first;
-    for (Region& part : region.parts) Shift(part, at);
+  static int BeforePart(const Region& region, int at) {
+    for (const Region& part : region.parts) {
+      if (part.first >= at || part.end <= at) continue;
+      return part.kind == Region::Kind::kParallel ? part.first : BeforePart(part, at);
+    }
+    return at;
   }
+
+  static constexpr int64_t kMostBuckets = 16;
+  static constexpr int64_t kLeastBucketBytes = int64_t{256} << 10;
+  static constexpr int64_t kMostBucketBytes = int64_t{4} << 20;
 
   StepPlan& step_;
   const MemorySpace& memory_;
-  std::map<int, int> totals_;  // by sum: the value of the whole batch
+  NodeInserter inserter_;
+  std::map<int, int> totals_;   // by sum: the value of the whole batch
+  std::map<int, int> scratch_;  // by the first sum of a bucket: what it receives
 };
 
 }  // namespace
 
 bool IsTreeNode(const PlannedNode& node) {
-  const std::string& kernel = node.choice.kernel;
+  static constexpr std::string_view kKernels[] = {kTreeAddKernel, kTreeSumKernel,
+                                                  kTreeSumStartKernel, kTreeSumWaitKernel,
+                                                  kAllGatherKernel};
   return node.def == nullptr &&
-         (kernel == kTreeAddKernel || kernel == kTreeSumKernel || kernel == kAllGatherKernel);
+         std::find(std::begin(kKernels), std::end(kKernels), node.choice.kernel) !=
+             std::end(kKernels);
 }
 
 bool IsCollective(const StepPlan& step, const PlannedNode& node) {
@@ -237,13 +380,18 @@ std::vector<std::vector<int>> SumBlocks(const Program& program) {
   return blocks;
 }
 
-void FormTreeSums(Program& program) {
-  std::map<std::vector<int>, int> further;  // by sums
+void FormTreeSums(Program& program, bool overlap) {
+  std::map<std::vector<int>, int> further;                // by sums
+  std::map<std::set<int>, std::vector<int>> by_contents;  // steps of equal sums share their block
   for (StepPlan& step : program.steps) {
     if (!step.tree) continue;
+    if (overlap) {
+      const std::set<int> contents(step.sums.begin(), step.sums.end());
+      step.sums = by_contents.try_emplace(contents, TreeNodes::ReadyOrder(step)).first->second;
+    }
     RIDGE_CHECK(program.memory.alignment_bytes % kChunkLine == 0, "sums begin with a line");
     TreePlan& tree = *step.tree;
-    tree.block_bytes = BlockBytes(program, step.sums);
+    tree.block_bytes = SumBytes(program, step.sums);
     const int64_t blocks = PositionsOf(tree.folds) - 1;
     if (blocks > 0) {
       const auto [known, added] =
@@ -251,7 +399,7 @@ void FormTreeSums(Program& program) {
       if (added) program.persistent.push_back(FurtherBlocks(step, blocks * tree.block_bytes));
       tree.further = known->second;
     }
-    TreeNodes(step, program.memory).Add();
+    TreeNodes(step, program.memory).Add(overlap);
   }
 }
 
@@ -274,11 +422,12 @@ std::optional<SliceShare> ShareOf(const Program& program) {
 namespace {
 
 // Of one node.
-Collective CollectiveOf(const StepPlan& step, const PlannedNode& node) {
+Collective CollectiveOf(const Program& program, const StepPlan& step, const PlannedNode& node) {
   const SliceShare& share = step.tree->share;
   Collective one = {step.name, node.op, 1, 0, 0, node.choice.workspace_bytes};
-  if (node.choice.kernel == kTreeSumKernel) {
-    one.bytes = step.tree->block_bytes;
+  if (node.choice.kernel != kAllGatherKernel) {
+    one.op = kAllReduce;
+    one.bytes = SumBytes(program, node.sums);
     one.sent_bytes = SentBytes(share, one.bytes);
   } else {
     one.bytes = node.call.outputs[0].bytes();
@@ -293,8 +442,9 @@ std::vector<Collective> CollectivesOf(const Program& program) {
   std::vector<Collective> collectives;
   for (const StepPlan& step : program.steps) {
     for (const PlannedNode& node : step.nodes) {
-      if (!IsCollective(step, node)) continue;
-      const Collective one = CollectiveOf(step, node);
+      // A start is counted with its wait.
+      if (!IsCollective(step, node) || node.choice.kernel == kTreeSumStartKernel) continue;
+      const Collective one = CollectiveOf(program, step, node);
       const auto same = std::find_if(
           collectives.begin(), collectives.end(),
           [&](const Collective& other) { return other.step == one.step && other.op == one.op; });

@@ -4,6 +4,10 @@
 //               and writes the blocks of TreePlan.  With slices in step one for each node that
 //               makes sums
 //   tree_sum    behind the loop, with several ranks: exchanges the ranks' parts and adds them
+//   tree_sum_start, tree_sum_wait
+//               instead of it, for a bucket of sums: the exchange runs beside the nodes between
+//               them.  A start runs in the last slice, behind the last node that touches the
+//               bucket's sums; a wait before the first node that reads one of the batch
 //   all_gather  in the loop of slices in step: a value of all slices, of all ranks
 //
 // Every slice's addends are written into the block at the slice's position (SliceFold), and the sum
@@ -20,6 +24,8 @@ namespace ridge {
 
 inline constexpr char kTreeAddKernel[] = "tree_add";
 inline constexpr char kTreeSumKernel[] = "tree_sum";
+inline constexpr char kTreeSumStartKernel[] = "tree_sum_start";
+inline constexpr char kTreeSumWaitKernel[] = "tree_sum_wait";
 inline constexpr char kAllGatherKernel[] = "all_gather";
 
 // Whether the node is one of these.
@@ -30,9 +36,10 @@ bool IsCollective(const StepPlan& step, const PlannedNode& node);
 // The node of a gather_slices.  REQUIRES: step.tree.
 PlannedNode AllGatherNode(const StepPlan& step, OpCall call);
 
-// Adds the nodes to the steps, and the further blocks to the persistent values.
+// Adds the nodes to the steps, and the further blocks to the persistent values.  With `overlap` the
+// sums of several ranks leave in buckets, as soon as they are there.
 // REQUIRES: PeelFirstSlice() has run.
-void FormTreeSums(Program& program);
+void FormTreeSums(Program& program, bool overlap);
 
 // The blocks of sums in the order in which PlacePersistent() lays them side by side: persistent
 // indices.  Steps with equal sums share a block.

@@ -124,6 +124,16 @@ struct Executor::CompiledStep {
   TensorType loss_type;
 };
 
+namespace {
+
+size_t MostNodes(const Program& program) {
+  size_t nodes = 0;
+  for (const StepPlan& step : program.steps) nodes = std::max(nodes, step.nodes.size());
+  return nodes;
+}
+
+}  // namespace
+
 Executor::Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
                    Communicator* communicator)
     : program_(std::move(program)),
@@ -151,6 +161,8 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& bac
 
 Status Executor::Compile() {
   threads_ = backend_.threads();
+  if (communicator_ != nullptr && OverlapsExchange(program_))
+    exchange_ = std::make_unique<TreeExchange>(*communicator_, MostNodes(program_) + 1);
   for (const StepPlan& step : program_.steps) {
     auto compiled = std::make_unique<CompiledStep>(step);
     compiled->sums = SumsToClear(step);
@@ -259,7 +271,8 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
   }
   const TreeMemory memory = {program_, step, arena_->data()};
   CompiledNode ready;
-  RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeTreeKernel(memory, node, backend_, communicator_));
+  RIDGE_ASSIGN_OR_RETURN(ready.kernel,
+                         MakeTreeKernel(memory, node, backend_, {communicator_, exchange_.get()}));
   const bool gathers = node.choice.kernel == kAllGatherKernel;
   for (std::vector<Operands>& by_slice : ready.operands) {
     if (gathers) by_slice.push_back(GatheredParts(step, node));
@@ -304,7 +317,10 @@ Status Executor::Run(int step, int slot) {
   for (std::span<std::byte> sum : compiled.sums)
     stream.Clear(sum.data(), static_cast<int64_t>(sum.size()));
   // What is behind the loop sees its last slice.
-  RIDGE_RETURN_IF_ERROR(RunRegion(compiled, compiled.body, {slot, compiled.slices - 1}));
+  const Status ran = RunRegion(compiled, compiled.body, {slot, compiled.slices - 1});
+  // After an error exchanges may be under way, which all ranks have begun.
+  if (!ran.ok() && exchange_ != nullptr) exchange_->thread.Drain();
+  RIDGE_RETURN_IF_ERROR(ran);
   return stream.Synchronize();
 }
 

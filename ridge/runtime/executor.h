@@ -16,6 +16,7 @@
 namespace ridge {
 
 struct Operands;
+struct TreeExchange;
 
 class Executor {
  public:
@@ -102,6 +103,7 @@ class Executor {
   std::unique_ptr<Memory> arena_;
   Communicator* const communicator_;
   int threads_ = 1;
+  std::unique_ptr<TreeExchange> exchange_;  // null: exchanges run in line, or none does
   std::unique_ptr<Transfers> transfers_;
   std::vector<std::unique_ptr<CompiledStep>> compiled_;
   std::vector<std::unique_ptr<Event>> joins_;  // by stream; the main one's is where others begin

@@ -10,6 +10,32 @@
 #include "ridge/dist/tree_sum.h"
 
 namespace ridge {
+
+// The sum of a bucket over the ranks, beside the step.
+class SumJob : public ExchangeThread::Job {
+ public:
+  SumJob(Communicator& communicator, const SliceShare& share, SumBlock block, TreeSum::Place place)
+      : communicator_(communicator),
+        sum_(communicator, share, std::move(block), std::move(place)) {}
+
+  Status Run() override {
+    communicator_.SetPatient(true);
+    const Status status = Sum();
+    communicator_.SetPatient(false);
+    return status;
+  }
+
+ private:
+  Status Sum() {
+    RIDGE_RETURN_IF_ERROR(sum_.Send());
+    sum_.Combine(0, 1);
+    return sum_.Gather();
+  }
+
+  Communicator& communicator_;
+  TreeSum sum_;
+};
+
 namespace {
 
 // Adds the first output to the second, that to the third, and so on.  Only the last one keeps its
@@ -115,6 +141,58 @@ class TreeSumKernel : public HostKernel<TreeSumKernel> {
   const std::unique_ptr<TreeSum> sum_;
 };
 
+// Runs another kernel on the thread that has the communicator, and waits for it.
+class OnExchangeThread : public HostKernel<OnExchangeThread> {
+ public:
+  OnExchangeThread(std::unique_ptr<Kernel> kernel, Backend& backend, ExchangeThread& thread)
+      : thread_(thread), job_(std::move(kernel), backend.device().stream(0)) {}
+
+  Status Run(const KernelBuffers& buffers) {
+    job_.buffers = buffers;
+    thread_.Post(job_);
+    return thread_.Wait(job_);
+  }
+
+ private:
+  struct KernelJob : ExchangeThread::Job {
+    KernelJob(std::unique_ptr<Kernel> kernel, Stream& stream)
+        : kernel(std::move(kernel)), stream(stream) {}
+    Status Run() override { return kernel->Enqueue(stream, buffers); }
+
+    const std::unique_ptr<Kernel> kernel;
+    Stream& stream;
+    KernelBuffers buffers;
+  };
+
+  ExchangeThread& thread_;
+  KernelJob job_;
+};
+
+class StartKernel : public HostKernel<StartKernel> {
+ public:
+  StartKernel(std::shared_ptr<SumJob> job, ExchangeThread& thread)
+      : job_(std::move(job)), thread_(thread) {}
+  Status Run(const KernelBuffers&) {
+    thread_.Post(*job_);
+    return Status();
+  }
+
+ private:
+  const std::shared_ptr<SumJob> job_;
+  ExchangeThread& thread_;
+};
+
+class WaitKernel : public HostKernel<WaitKernel> {
+ public:
+  WaitKernel(std::shared_ptr<SumJob> job, ExchangeThread& thread)
+      : job_(std::move(job)), thread_(thread) {}
+  Status Run(const KernelBuffers&) { return thread_.Wait(*job_); }
+
+ private:
+  const std::shared_ptr<SumJob> job_;
+  ExchangeThread& thread_;
+};
+
 // Of a plan that is timed without the other ranks.
 class NobodyElse : public HostKernel<NobodyElse> {
  public:
@@ -168,28 +246,101 @@ std::vector<void*> BlocksToAdd(const TreeMemory& memory, int64_t slice) {
   return blocks;
 }
 
-Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const PlannedNode& node,
-                                               Backend& backend, Communicator* communicator) {
-  const SumBlock block = memory.block();
-  RIDGE_RETURN_IF_ERROR(CheckSums(block));
+namespace {
+
+// These sums as a block of their own.  REQUIRES: they lie side by side.
+struct Bucket {
+  SumBlock block;
+  int64_t begin_bytes = 0;  // from the whole block's
+};
+Bucket BucketOf(const TreeMemory& memory, const std::vector<int>& sums) {
+  const std::vector<ByteRange> ranges = memory.RangesOf(sums);
+  RIDGE_CHECK(ranges.size() == 1, "a bucket's sums lie side by side");
+  Bucket bucket = {{{}, ranges.front().bytes()}, ranges.front().begin};
+  for (SumBlock::Values values : memory.block().values) {
+    values.offset_bytes -= bucket.begin_bytes;
+    if (values.offset_bytes >= 0 && values.offset_bytes < bucket.block.bytes)
+      bucket.block.values.push_back(values);
+  }
+  return bucket;
+}
+
+TreeSum::Place PlaceOf(const TreeMemory& memory, const Bucket& bucket, std::byte* scratch) {
+  const SliceShare& share = memory.step.tree->share;
+  TreeSum::Place place;
+  place.scratch = scratch;
+  const size_t parts = PartsOf(share.owned(), share.slices).size();
+  for (size_t k = 0; k < parts; ++k)
+    place.parts.push_back(memory.BlockAt(static_cast<int64_t>(k)) + bucket.begin_bytes);
+  return place;
+}
+
+std::shared_ptr<SumJob> JobOf(const TreeMemory& memory, const PlannedNode& node,
+                              TreeExchange& exchange) {
+  std::shared_ptr<SumJob>& job = exchange.jobs[{&memory.step, node.sums.front()}];
+  if (job != nullptr) return job;
+  // The start's result, which is the wait's input.
+  const int scratch = node.inputs.empty() ? node.outputs.front() : node.inputs.front();
+  std::byte* at = memory.arena + memory.step.values[static_cast<size_t>(scratch)].offset_bytes;
+  Bucket bucket = BucketOf(memory, node.sums);
+  TreeSum::Place place = PlaceOf(memory, bucket, at);
+  job = std::make_shared<SumJob>(exchange.communicator, memory.step.tree->share,
+                                 std::move(bucket.block), std::move(place));
+  return job;
+}
+
+// In line.
+std::unique_ptr<Kernel> MakeCollective(const TreeMemory& memory, const PlannedNode& node,
+                                       Backend& backend, Communicator& communicator) {
   const SliceShare& share = memory.step.tree->share;
   std::unique_ptr<Kernel> kernel;
-  if (node.choice.kernel == kTreeAddKernel) {
-    kernel = std::make_unique<TreeAddKernel>(backend, block, memory.RangesOf(node.sums));
-  } else if (node.choice.kernel == kAllGatherKernel && share.ranks == 1) {
-    kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr);
-  } else if (communicator == nullptr) {
-    kernel = std::make_unique<NobodyElse>(share.ranks);
-  } else if (node.choice.kernel == kAllGatherKernel) {
-    kernel = std::make_unique<AllGatherKernel>(share, node.call, communicator);
+  if (node.choice.kernel == kAllGatherKernel) {
+    kernel = std::make_unique<AllGatherKernel>(share, node.call, &communicator);
   } else {
-    TreeSum::Place place;
-    const size_t parts = PartsOf(share.owned(), share.slices).size();
-    for (size_t k = 0; k < parts; ++k)
-      place.parts.push_back(memory.BlockAt(static_cast<int64_t>(k)));
-    place.scratch = memory.arena + node.workspace_offset;
+    Bucket bucket = BucketOf(memory, node.sums);
+    TreeSum::Place place = PlaceOf(memory, bucket, memory.arena + node.workspace_offset);
     kernel = std::make_unique<TreeSumKernel>(
-        backend, std::make_unique<TreeSum>(*communicator, share, block, std::move(place)));
+        backend,
+        std::make_unique<TreeSum>(communicator, share, std::move(bucket.block), std::move(place)));
+  }
+  return kernel;
+}
+
+}  // namespace
+
+bool OverlapsExchange(const Program& program) {
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      if (node.def == nullptr && node.choice.kernel == kTreeSumStartKernel) return true;
+    }
+  }
+  return false;
+}
+
+Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const PlannedNode& node,
+                                               Backend& backend, const TreeRanks& ranks) {
+  SumBlock block = memory.block();
+  RIDGE_RETURN_IF_ERROR(CheckSums(block));
+  const SliceShare& share = memory.step.tree->share;
+  const std::string& name = node.choice.kernel;
+  std::unique_ptr<Kernel> kernel;
+  if (name == kTreeAddKernel) {
+    kernel = std::make_unique<TreeAddKernel>(backend, std::move(block), memory.RangesOf(node.sums));
+  } else if (name == kAllGatherKernel && share.ranks == 1) {
+    kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr);
+  } else if (ranks.communicator == nullptr) {
+    kernel = std::make_unique<NobodyElse>(share.ranks);
+  } else if (name == kTreeSumStartKernel) {
+    kernel =
+        std::make_unique<StartKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
+  } else if (name == kTreeSumWaitKernel) {
+    kernel =
+        std::make_unique<WaitKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
+  } else {
+    kernel = MakeCollective(memory, node, backend, *ranks.communicator);
+    if (ranks.exchange != nullptr)
+      kernel =
+          std::make_unique<OnExchangeThread>(std::move(kernel), backend, ranks.exchange->thread);
   }
   return kernel;
 }

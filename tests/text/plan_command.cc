@@ -21,6 +21,7 @@ struct Options {
   int64_t slices = 1;
   int streams = 1;
   int rank = 0, ranks = 0;  // 0: sums run
+  bool overlap = false;
   TrainingGraphOptions graph;
 };
 
@@ -40,6 +41,8 @@ Result<Options> ParseOptions(const std::string& text) {
       options.rank = static_cast<int>(number);
     } else if (key == "ranks") {
       options.ranks = static_cast<int>(number);
+    } else if (word == "overlap") {
+      options.overlap = true;
     } else if (key == "streams") {
       options.streams = static_cast<int>(number);
     } else if (key == "accumulate") {
@@ -153,7 +156,8 @@ Result<std::string> Plan(const Graph& graph, const std::string& text) {
     RIDGE_ASSIGN_OR_RETURN(steps, TrainingSteps(graph, options));
   }
   const std::unique_ptr<Backend> backend = MakeReferenceBackend();
-  const PlanOptions how = {.inter_op = {.streams = options.streams, .always = true}};
+  const PlanOptions how = {.inter_op = {.streams = options.streams, .always = true},
+                           .overlap_exchange = options.overlap};
   RIDGE_ASSIGN_OR_RETURN(const Program program,
                          PlanProgram(graph.name, steps, *backend, backend->nominal(), how));
   return Printer(program).Run();

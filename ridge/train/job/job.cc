@@ -44,7 +44,8 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) 
   return {.in_place = passes.Has("inplace"),
           .layout = passes.Has("layout"),
           .kernel_s = &machine.kernel_s,
-          .inter_op = machine.inter_op};
+          .inter_op = machine.inter_op,
+          .overlap_exchange = machine.overlaps_exchange};
 }
 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,

@@ -65,6 +65,7 @@ class RanksTest : public testing::Test {
       Machine machine = TestMachine().get();
       machine.backend = backend->get();
       if (communicator != nullptr) machine.Join(*communicator);
+      machine.overlaps_exchange = overlaps_;
       ended.outcomes[rank] = Train(RequestOf(rank, request), machine, ended.recorders[rank]);
     };
     if (ranks == 0) {
@@ -124,6 +125,7 @@ class RanksTest : public testing::Test {
   }
 
   TempFolder folder_;
+  bool overlaps_ = false;  // exchanges and the step
 };
 
 TEST_F(RanksTest, AnMlpHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kMlp); }
@@ -178,6 +180,47 @@ TEST_F(RanksTest, ABatchNormHasTheSameBitsOnAnyNumberOfRanks) {
   update mean2 = m2.3
   update var2 = v2.3
 )"));
+}
+
+// Large enough for several buckets.
+TEST_F(RanksTest, ExchangesBesideTheStepHaveTheSameBits) {
+  for (const char* model : {"mlp:hidden=400,layers=3,inputs=40,classes=5", kGpt}) {
+    TrainRequest request = Request(model, std::string("alone-") + model[0]);
+    request.options.steps = 5;
+    overlaps_ = false;
+    const std::string alone = MustTrain(0, request).hash();
+    overlaps_ = true;
+    for (const int ranks : {2, 3, 8}) {
+      request.options.out = folder_.File(model[0] + std::to_string(ranks));
+      EXPECT_EQ(MustTrain(ranks, request).hash(), alone) << ranks << " ranks, " << model;
+    }
+  }
+}
+
+// Norms exchange in the middle of the step, behind the buckets that left before.
+TEST_F(RanksTest, ExchangesOfANormBesideTheStepHaveTheSameBits) {
+  TrainRequest request = Request("resnet18:image=32,classes=4", "alone");
+  request.options.batch = 6;
+  request.options.slices = "3";
+  request.options.steps = 2;
+  request.options.eval_every = 0;
+  const std::string alone = MustTrain(0, request).hash();
+  overlaps_ = true;
+  for (const int ranks : {2, 3}) {
+    request.options.out = folder_.File("ranks" + std::to_string(ranks));
+    EXPECT_EQ(MustTrain(ranks, request).hash(), alone) << ranks << " ranks";
+  }
+}
+
+TEST_F(RanksTest, AllRanksFailWhenTheLossIsNotFiniteBesideExchanges) {
+  overlaps_ = true;
+  TrainRequest request = Request("mlp:hidden=400,layers=3,inputs=40,classes=5", "run");
+  request.options.lr = 1e38;
+  request.options.optimizer.name = "sgd";
+  request.options.clip_norm = 0;
+  const Ended ended = TrainOn(2, request);
+  for (const Result<TrainOutcome>& outcome : ended.outcomes)
+    EXPECT_EQ(outcome.status().code(), ErrorCode::kFailed) << outcome.status().message();
 }
 
 TEST_F(RanksTest, DropoutDrawsByTheSampleOfTheBatch) {

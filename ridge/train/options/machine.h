@@ -30,6 +30,7 @@ struct Machine {
   // communicator, sums over slices are a tree's.
   int rank = 0, ranks = 1;
   Communicator* communicator = nullptr;  // not owned; nullptr: several ranks are planned only
+  bool overlaps_exchange = false;        // of gradients between ranks: `--overlap`
 
   void Join(Communicator& job) {
     rank = job.rank();
