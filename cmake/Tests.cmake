@@ -109,14 +109,27 @@ function(ridge_add_fake_device layers)
   ridge_add_test_program(ridge_fake_device_test SOURCES ${sources} LINK ${layers})
 endfunction()
 
+# Partitioned graphs on virtual devices: operators from the cases of tests/ops, models and random
+# graphs.
+function(ridge_add_partition_tests)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/partition/*.cc")
+  if(NOT sources OR NOT TARGET ridge_learn)
+    return()
+  endif()
+  ridge_add_test_program(ridge_partition_tests
+    SOURCES ${sources} "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc"
+    LINK ridge_partition ridge_models ridge_learn)
+endfunction()
+
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device)/")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device|partition)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
     ridge_add_fake_device("${layers}")
   endif()
+  ridge_add_partition_tests()
   ridge_add_onnx_nodes()
   ridge_add_seeded_test(generate 0:2000 --every-operator)  # graphs over all differentiable operators
   ridge_add_seeded_test(crossing 0:100)  # trainings through the planner, in all its settings

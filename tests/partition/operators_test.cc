@@ -1,0 +1,184 @@
+// Every operator in every case of its file, cut along each of its letters.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "ridge/graph/axes.h"
+#include "ridge/partition/letters.h"
+#include "ridge/partition/normal_form.h"
+#include "ridge/partition/partition.h"
+#include "tests/ops/case_file.h"
+#include "tests/partition/compare.h"
+
+namespace ridge {
+namespace {
+
+std::string Stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+std::string CaseFileOf(const std::string& op) {
+  for (const std::string& path : AllCaseFiles())
+    if (Stem(path) == op) return path;
+  return op;
+}
+
+// A case as a graph: its operands are inputs `x0`, `x1`, .., its results outputs `y0`, ...
+struct CaseGraph {
+  Graph graph;
+  NamedNumbers inputs;
+};
+
+Result<CaseGraph> GraphOfCase(const OpDef& op, const OpCase& op_case) {
+  CaseGraph made;
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op_case.inputs.size(); ++i) {
+    if (op_case.inputs[i] == OpCall::Absent()) {
+      operands.push_back(kNoValue);
+      continue;
+    }
+    const std::string name = fmt::format("x{}", i);
+    operands.push_back(made.graph.AddInput(name, op_case.inputs[i]));
+    made.inputs.merge(NumbersOf({{name, CaseInput(op_case, i)}}));
+  }
+  while (!operands.empty() && operands.back() == kNoValue) operands.pop_back();
+  RIDGE_ASSIGN_OR_RETURN(const NodeId node,
+                         made.graph.AddNode(op, std::move(operands), op_case.attrs, {"y"}));
+  const std::vector<ValueId> outputs = made.graph.node(node).outputs;
+  for (size_t k = 0; k < outputs.size(); ++k)
+    made.graph.AddOutput(fmt::format("y{}", k), outputs[k]);
+  return made;
+}
+
+// Cuts what has one letter of the case's node, and says what goes wrong.  The cut operands are
+// annotated: then the node has nothing to move.
+class LetterProbe {
+ public:
+  LetterProbe(const OpDef& op, const CaseGraph& made, int64_t parts)
+      : made_(made),
+        mesh_{{{"a", parts}}},
+        node_(made.graph.nodes()[0]),
+        letters_(op, made.graph.Call(node_), mesh_) {}
+
+  std::string Run(std::set<std::string>* cut) {
+    for (size_t f = 0; f < letters_.factors().size(); ++f) {
+      const LetterCut letter{f, 0, 1};
+      const std::string wrong = letters_.Allows(letter) ? Check(letter) : CheckRefused(letter);
+      if (!wrong.empty()) return fmt::format("letter {} in {} parts: {}", f, parts(), wrong);
+      if (letters_.Allows(letter)) cut->insert(Describe(letter));
+    }
+    return "";
+  }
+
+ private:
+  int64_t parts() const { return mesh_.size(0); }
+
+  std::string Describe(const LetterCut& letter) const {
+    std::string text;
+    for (Slot slot : letters_.slots()) {
+      if (const std::optional<Cut> own = letters_.CutOf(slot, letter))
+        text += fmt::format(" {}{}.{}", slot.is_output ? "y" : "x", slot.index, own->dim);
+    }
+    return text;
+  }
+
+  Layout LayoutOf(const LetterCut& letter) const {
+    Layout layout;
+    for (Slot slot : letters_.slots()) {
+      const std::optional<Cut> own = letters_.CutOf(slot, letter);
+      Split& split = layout.use[ValueAt(node_, slot)];
+      if (own && !split.Uses(own->axis)) split.Add(*own);
+      if (slot.is_output) layout.use.erase(ValueAt(node_, slot));
+    }
+    return layout;
+  }
+
+  std::string Check(const LetterCut& letter) const {
+    const Result<Partitioned> partitioned =
+        Partition(made_.graph, LayoutOf(letter), mesh_);
+    if (!partitioned.ok()) return partitioned.status().message();
+    return CompareSteps(made_.graph, *partitioned, made_.graph, made_.inputs, 1);
+  }
+
+  // Extents that are no multiples are refused, not rounded.
+  std::string CheckRefused(const LetterCut& letter) const {
+    const Layout layout = LayoutOf(letter);
+    const bool uneven = std::any_of(layout.use.begin(), layout.use.end(), [&](const auto& entry) {
+      const Split& split = entry.second;
+      return !split.cuts.empty() &&
+             !CanCut(made_.graph.type(entry.first).dims, {}, split.cuts[0], mesh_);
+    });
+    if (!uneven) return "";
+    const Result<Partitioned> partitioned = Partition(made_.graph, layout, mesh_);
+    return partitioned.ok() ? "an uneven cut is not refused" : "";
+  }
+
+  const CaseGraph& made_;
+  const Mesh mesh_;
+  const Node& node_;
+  const Letters letters_;
+};
+
+class SharedOperators : public testing::TestWithParam<std::string> {};
+
+TEST_P(SharedOperators, AreTheSameOnDevicesAlongEveryLetter) {
+  const Result<CaseFile> file = ReadCaseFile(GetParam());
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const OpDef* op = FindOp(file->op);
+  ASSERT_NE(op, nullptr) << file->op;
+  std::set<std::string> cut;
+  for (const OpCase& op_case : file->cases) {
+    if (op_case.kind == OpCase::Kind::kError) continue;
+    const Result<CaseGraph> made = GraphOfCase(*op, op_case);
+    ASSERT_TRUE(made.ok()) << file->path << ":" << op_case.line << ": " << made.status().message();
+    for (int64_t parts : {2, 3}) {
+      const std::string wrong = LetterProbe(*op, *made, parts).Run(&cut);
+      EXPECT_EQ(wrong, "") << file->path << ":" << op_case.line << ": " << op_case.text;
+    }
+  }
+  RecordProperty("letters", static_cast<int>(cut.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, SharedOperators, testing::ValuesIn(AllCaseFiles()),
+                         [](const auto& info) { return Stem(info.param); });
+
+// Epsilon is a constant of the normal form, which f32 does not have exactly.
+OpCase InF64(OpCase op_case) {
+  for (TensorType& type : op_case.inputs)
+    if (type != OpCall::Absent()) type.dtype = DType::kF64;
+  return op_case;
+}
+
+// Batch norm has no letter of its own; in normal form its moments are sums over devices.
+TEST(SharedOperators, BatchNormIsSynchronizedInNormalForm) {
+  for (const char* name : {"batch_norm", "batch_norm_grad"}) {
+    const Result<CaseFile> file =
+        ReadCaseFile(CaseFileOf(name));
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    const OpDef* op = FindOp(name);
+    int shared = 0;
+    for (const OpCase& op_case : file->cases) {
+      if (op_case.kind == OpCase::Kind::kError) continue;
+      const Result<CaseGraph> made = GraphOfCase(*op, InF64(op_case));
+      ASSERT_TRUE(made.ok());
+      const Result<Graph> form = NormalForm(made->graph);
+      ASSERT_TRUE(form.ok()) << form.status().message();
+      const Mesh mesh{{{"a", 2}}};
+      for (int dim : {0, 1}) {
+        const Cut cut{dim, 0, 1};
+        Layout layout;
+        if (!CanCut(form->type(form->FindValue("x0")).dims, {}, cut, mesh)) continue;
+        layout.use[form->FindValue("x0")].Add(cut);
+        const Result<Partitioned> parts = Partition(*form, layout, mesh);
+        ASSERT_TRUE(parts.ok()) << parts.status().message();
+        EXPECT_EQ(CompareSteps(made->graph, *parts, *form, made->inputs, 1), "")
+            << file->path << ":" << op_case.line << ": " << op_case.text;
+        ++shared;
+      }
+    }
+    EXPECT_GT(shared, 4) << name;
+  }
+}
+
+}  // namespace
+}  // namespace ridge
