@@ -46,6 +46,8 @@ class NormalFormer {
  private:
   Value At(ValueId id) { return b_.At(id == kNoValue ? kNoValue : map_[static_cast<size_t>(id)]); }
 
+  bool IsEmpty(const Node& node) const { return from_.type(node.inputs[0]).elements() == 0; }
+
   const std::string& NameOf(const Node& node, size_t k = 0) const {
     return from_.value(node.outputs[k]).name;
   }
@@ -61,9 +63,9 @@ class NormalFormer {
     const std::string& op = node.op->name;
     if (op == "matmul" && node.inputs.size() == kMatmulBias + 1 && HasNoEpilogue(node)) {
       Matmul(node);
-    } else if (op == "batch_norm" && HasNoEpilogue(node)) {
+    } else if (op == "batch_norm" && HasNoEpilogue(node) && !IsEmpty(node)) {
       BatchNorm(node);
-    } else if (op == "batch_norm_grad" && node.attrs.integer("relu") == 0) {
+    } else if (op == "batch_norm_grad" && node.attrs.integer("relu") == 0 && !IsEmpty(node)) {
       BatchNormGrad(node);
     } else if (op == "add" && IsPlainSum(from_, node.outputs[0])) {
       Sum(node);
@@ -127,8 +129,7 @@ class NormalFormer {
     const Value n = centered * Over(rstd, x);
     const Value dscale = Op("reduce_sum", {dy * n}, {{"axes", Others(x)}}, NameOf(node, 1));
     const Value dshift = Op("reduce_sum", {dy}, {{"axes", Others(x)}}, NameOf(node, 2));
-    const int64_t channels = std::max<int64_t>(x.dims()[1], 1);
-    const auto count = static_cast<double>(std::max<int64_t>(x.type().elements() / channels, 1));
+    const auto count = static_cast<double>(x.type().elements() / x.dims()[1]);
     const Value without_mean = dy - Over(dshift / count, x);
     const Value inner = without_mean - n * Over(dscale / count, x);
     const Value factor = Over(scale * rstd, x);

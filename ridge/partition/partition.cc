@@ -344,6 +344,7 @@ class Partitioner {
   Result<ValueId> Moved(ValueId id, const Split& want) {
     const size_t v = static_cast<size_t>(id);
     if (std::optional<ValueId> known = Known(v, want)) return *known;
+    if (const std::optional<Split> source = SourceOfView(id, want)) return ViewOf(id, *source, want);
     ValueId at = *Known(v, now_[v]);
     for (const Move& move : MovesBetween(graph_.type(id).dims, now_[v], want, mesh_)) {
       if (std::optional<ValueId> known = Known(v, move.after)) {
@@ -353,6 +354,40 @@ class Partitioner {
       RIDGE_ASSIGN_OR_RETURN(at, AddMove(id, at, move));
       copies_[v].push_back({move.after, at});
     }
+    return at;
+  }
+
+  // What a view shows is moved before it, where the same may be there already for other readers.
+  std::optional<Split> SourceOfView(ValueId id, const Split& want) const {
+    const Node* node = graph_.producer(id);
+    if (node == nullptr || node->op->alias_input < 0 || node->inputs.size() != 1)
+      return std::nullopt;
+    const Letters letters(*node->op, graph_.Call(*node), mesh_);
+    Split source;
+    for (const Cut& cut : want.cuts) {
+      const std::optional<LetterCut> letter = letters.Find({true, 0}, cut);
+      const std::optional<Cut> before =
+          letter ? letters.CutOf({false, 0}, *letter) : std::optional<Cut>();
+      if (!before || !CanCut(letters.DimsOf({false, 0}), source, *before, mesh_))
+        return std::nullopt;
+      source.Add(*before);
+    }
+    for (const PendingAxis& p : want.pending) {
+      if (Now(node->inputs[0]).PendingBy(p.axis) == nullptr) return std::nullopt;
+      source.AddPending(p);
+    }
+    return source;
+  }
+
+  Result<ValueId> ViewOf(ValueId id, const Split& source, const Split& want) {
+    const Node& node = *graph_.producer(id);
+    RIDGE_ASSIGN_OR_RETURN(const ValueId from, Moved(node.inputs[0], source));
+    AttrMap attrs = node.attrs;
+    if (node.op->dims_attr != nullptr) attrs[node.op->dims_attr] = LocalType(id, want).dims;
+    RIDGE_ASSIGN_OR_RETURN(const ValueId at,
+                           AddOne(*node.op, {from}, std::move(attrs), graph_.value(id).name));
+    local().mutable_value(at).role = graph_.value(id).role;
+    copies_[static_cast<size_t>(id)].push_back({want, at});
     return at;
   }
 
