@@ -31,6 +31,7 @@ class NormalFormer {
   Result<Graph> Run() {
     for (size_t v = 0; v < from_.values().size(); ++v) {
       const ValueInfo& info = from_.values()[v];
+      FreeName(info.name);
       if (info.kind != ValueKind::kResult) {
         map_[v] = b_.graph().AddLeaf(info);
       } else if (info.output_index == 0) {
@@ -45,6 +46,12 @@ class NormalFormer {
 
  private:
   Value At(ValueId id) { return b_.At(id == kNoValue ? kNoValue : map_[static_cast<size_t>(id)]); }
+
+  // The names of `from` stay; what was added in between gives way.
+  void FreeName(const std::string& name) {
+    const ValueId added = b_.graph().FindValue(name);
+    if (added != kNoValue) b_.graph().Rename(added, b_.graph().UniqueName(name + ".form"));
+  }
 
   bool IsEmpty(const Node& node) const { return from_.type(node.inputs[0]).elements() == 0; }
 

@@ -251,7 +251,8 @@ class Partitioner {
     const int64_t ranks = MeanRanks(letters, axes);
     std::vector<std::string> names;
     for (ValueId id : node.outputs)
-      names.push_back(graph_.value(id).name + (ranks == 1 ? "" : ".mean_of_part"));
+      names.push_back(
+          local().UniqueName(graph_.value(id).name + (ranks == 1 ? "" : ".mean_of_part")));
     RIDGE_ASSIGN_OR_RETURN(
         const NodeId added,
         local().AddNode(*node.op, std::move(inputs), LocalAttrs(node, letters, axes),
@@ -385,7 +386,8 @@ class Partitioner {
     AttrMap attrs = node.attrs;
     if (node.op->dims_attr != nullptr) attrs[node.op->dims_attr] = LocalType(id, want).dims;
     RIDGE_ASSIGN_OR_RETURN(const ValueId at,
-                           AddOne(*node.op, {from}, std::move(attrs), graph_.value(id).name));
+                           AddOne(*node.op, {from}, std::move(attrs),
+                                                    graph_.value(id).name + ".moved"));
     local().mutable_value(at).role = graph_.value(id).role;
     copies_[static_cast<size_t>(id)].push_back({want, at});
     return at;

@@ -35,9 +35,6 @@ std::string CollectiveText(const Partitioned& parts) {
   std::string text;
   for (const CollectiveSum& sum : SumCollectives(parts.collectives))
     text += fmt::format("  {} {:<14} {:>4}  {:>14} bytes\n", sum.axis, sum.op, sum.count, sum.bytes);
-  if (std::getenv("HM_LIST"))
-    for (const Collective& c : parts.collectives)
-      text += fmt::format("     {} {} {} {}\n", c.axis, c.op, c.value, c.bytes);
   return text;
 }
 

@@ -10,48 +10,91 @@
 namespace ridge {
 namespace {
 
-int64_t Count(const Partitioned& parts, const std::string& axis, const std::string& op) {
-  for (const CollectiveSum& sum : SumCollectives(parts.collectives))
-    if (sum.axis == axis && sum.op == op) return sum.count;
-  return 0;
+constexpr int64_t kWeights = 6 * kTableLayers + 1;
+constexpr int64_t kOutputs = 2;  // loss and correct, each reduced over the samples' devices
+
+struct Counts {
+  int64_t all_reduce = 0, reduce_scatter = 0, all_gather = 0, all_to_all = 0;
+  bool operator==(const Counts&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Counts& c) {
+  return out << c.all_reduce << " all_reduce, " << c.reduce_scatter << " reduce_scatter, "
+             << c.all_gather << " all_gather, " << c.all_to_all << " all_to_all";
+}
+
+Counts Count(const Partitioned& parts, const std::string& axis) {
+  Counts counts;
+  for (const Collective& c : parts.collectives) {
+    if (c.axis != axis) continue;
+    if (c.op == "all_reduce") ++counts.all_reduce;
+    if (c.op == "reduce_scatter") ++counts.reduce_scatter;
+    if (c.op == "all_gather") ++counts.all_gather;
+    if (c.op == "all_to_all") ++counts.all_to_all;
+  }
+  return counts;
 }
 
 class Table : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    const Result<Graph> forward = TableTransformer();
-    ASSERT_TRUE(forward.ok()) << forward.status().message();
-    Result<StepGraphs> step = TrainingStep(*forward, "sgd");
-    ASSERT_TRUE(step.ok()) << step.status().message();
-    graphs_ = new StepGraphs(*std::move(step));
-  }
-  static void TearDownTestSuite() { delete graphs_; }
-
-  // Loss, three steps; and what is there beside the loss's own all_reduce.
-  static Partitioned Checked(const NamedLayout& layout) {
-    Result<Partitioned> parts = Lay(graphs_->form, layout);
+  // After three steps that equal those of one device.
+  static Partitioned Checked(const NamedLayout& layout, bool positions = false) {
+    const Result<Graph> forward = TableTransformer(positions);
+    EXPECT_TRUE(forward.ok()) << forward.status().message();
+    const Result<StepGraphs> step = TrainingStep(*forward, "sgd");
+    EXPECT_TRUE(step.ok()) << step.status().message();
+    Result<Partitioned> parts = Lay(step->form, layout);
     EXPECT_TRUE(parts.ok()) << parts.status().message();
-    const NamedNumbers inputs = NumbersOf(RandomInputs(graphs_->whole, 1));
-    EXPECT_EQ(CompareSteps(graphs_->whole, *parts, graphs_->form, inputs, 3), "") << layout.text();
+    const NamedNumbers inputs = NumbersOf(RandomInputs(step->whole, 1));
+    EXPECT_EQ(CompareSteps(step->whole, *parts, step->form, inputs, 3), "") << layout.text();
+    EXPECT_LE(parts->rounds, 3) << layout.text();
     return *std::move(parts);
   }
-
-  static StepGraphs* graphs_;
 };
-StepGraphs* Table::graphs_ = nullptr;
 
-TEST_F(Table, Prints) {
-  for (const NamedLayout& layout : NineLayouts())
-    std::printf("%s\n%s", layout.text().c_str(), CollectiveText(Checked(layout)).c_str());
+TEST_F(Table, DataParallelReducesEachGradientOnce) {
+  EXPECT_EQ(Count(Checked({"d=4", ""}), "d"), (Counts{.all_reduce = kWeights + kOutputs}));
 }
 
-constexpr int64_t kWeights = 6 * kTableLayers + 1;
+TEST_F(Table, ZeroScattersGradientsAndGathersWeights) {
+  const Counts counts{
+      .all_reduce = kOutputs, .reduce_scatter = kWeights, .all_gather = kWeights};
+  for (const char* stage : {"zero1", "zero2", "zero3"})
+    EXPECT_EQ(Count(Checked({"d=2", stage}), "d"), counts) << stage;
+}
 
-// One for each weight's gradient, and the loss's.
-TEST_F(Table, DataParallelReducesEachGradientOnce) {
-  const Partitioned parts = Checked({"d=4", ""});
-  EXPECT_EQ(parts.collectives.size(), kWeights + 1);
-  EXPECT_EQ(Count(parts, "d", "all_reduce"), kWeights + 1);
+// Two forward, two backward; no gradient goes below the first norm of a graph without weights there.
+TEST_F(Table, TensorParallelReducesFourTimesALayer) {
+  for (const char* mesh : {"t=2", "t=4"}) {
+    EXPECT_EQ(Count(Checked({mesh, ""}), "t"), (Counts{.all_reduce = 4 * kTableLayers - 1})) << mesh;
+    EXPECT_EQ(Count(Checked({mesh, ""}, /*positions=*/true), "t"),
+              (Counts{.all_reduce = 4 * kTableLayers}))
+        << mesh;
+  }
+}
+
+// The same elements in two halves; the head's weight, which all tokens share, is reduced.
+TEST_F(Table, SequenceParallelScattersAndGathersInstead) {
+  EXPECT_EQ(Count(Checked({"t=2", "sequence"}), "t"),
+            (Counts{.all_reduce = 1 + kOutputs, .reduce_scatter = 7, .all_gather = 8}));
+  // The gradient of positions lies as the tokens do, and is gathered.
+  EXPECT_EQ(Count(Checked({"t=2", "sequence"}, /*positions=*/true), "t"),
+            (Counts{.all_reduce = 1 + kOutputs, .reduce_scatter = 8, .all_gather = 8 + 1}));
+}
+
+TEST_F(Table, ProductsHaveTheCollectivesOfBoth) {
+  const Partitioned both = Checked({"d=2,t=2", ""});
+  EXPECT_EQ(Count(both, "t"), (Counts{.all_reduce = 7}));
+  EXPECT_EQ(Count(both, "d"), (Counts{.all_reduce = kWeights + kOutputs}));
+  const Partitioned sequence = Checked({"d=2,t=2", "sequence"});
+  EXPECT_EQ(Count(sequence, "t"),
+            (Counts{.all_reduce = 1 + kOutputs, .reduce_scatter = 7, .all_gather = 7}));
+  EXPECT_EQ(Count(sequence, "d"), (Counts{.all_reduce = kWeights + kOutputs}));
+  const Partitioned all = Checked({"d=2,t=2", "zero3,sequence"});
+  EXPECT_EQ(Count(all, "t"), Count(sequence, "t"));
+  EXPECT_EQ(Count(all, "d"), (Counts{.all_reduce = kOutputs,
+                                     .reduce_scatter = kWeights,
+                                     .all_gather = kWeights}));
 }
 
 }  // namespace

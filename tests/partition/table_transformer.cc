@@ -35,10 +35,11 @@ Value Attended(GraphBuilder& b, Value n, const std::string& name) {
 
 }  // namespace
 
-Result<Graph> TableTransformer() {
+Result<Graph> TableTransformer(bool positions) {
   GraphBuilder b("table");
   Value x = b.Input("x", {DType::kF64, {kBatch, kLength, kWidth}}, {"batch", "", ""});
   const Value label = b.Input("label", {DType::kI64, {kBatch, kLength}}, {"batch", ""});
+  if (positions) x = x + Weight(b, "positions", {kLength, kWidth});
   for (int64_t layer = 0; layer < kTableLayers; ++layer) {
     const std::string name = fmt::format("layer.{}", layer);
     const Value attended = Attended(b, Normalized(x), name);

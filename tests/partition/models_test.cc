@@ -1,0 +1,88 @@
+// Models under the nine layouts: steps as on one device, and the collectives that they need.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "ridge/learn/random_inputs.h"
+#include "ridge/models/model.h"
+#include "tests/partition/compare.h"
+#include "tests/partition/nine_layouts.h"
+
+namespace ridge {
+namespace {
+
+Result<StepGraphs> StepOf(const std::string& spec, int64_t batch, DType dtype,
+                          const std::string& optimizer) {
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward, BuildModel(spec, {.batch = batch, .dtype = dtype}));
+  return TrainingStep(forward, optimizer);
+}
+
+// Loss and weights of three steps.  Momentum: Adam divides gradients that are 0 but for rounding, such
+// as those of a key's bias, by their own size.
+void ExpectSameSteps(const std::string& spec, int64_t batch, const std::string& optimizer,
+                     const std::vector<NamedLayout>& layouts) {
+  const Result<StepGraphs> step = StepOf(spec, batch, DType::kF64, optimizer);
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  NamedNumbers inputs = NumbersOf(RandomInputs(step->whole, 1));
+  if (inputs.contains("ridge.lr")) inputs["ridge.lr"] = {0.01};
+  for (const NamedLayout& layout : layouts) {
+    const Result<Partitioned> parts = Lay(step->form, layout);
+    ASSERT_TRUE(parts.ok()) << layout.text() << ": " << parts.status().message();
+    EXPECT_EQ(CompareSteps(step->whole, *parts, step->form, inputs, 3), "")
+        << spec << " " << layout.text();
+  }
+}
+
+TEST(SharedModels, GptTrainsAsOnOneDevice) {
+  ExpectSameSteps("gpt:layers=2,hidden=16,heads=4,context=8,vocab=24", 4, "sgd", NineLayouts());
+  ExpectSameSteps("gpt:layers=1,hidden=16,heads=4,context=8,vocab=24,tied=1,documents=1", 4, "sgd",
+                  NineLayouts());
+}
+
+TEST(SharedModels, BertTrainsAsOnOneDevice) {
+  ExpectSameSteps("bert:layers=2,hidden=16,heads=4,inner=32,tokens=8,positions=8,vocab=24", 4,
+                  "sgd", NineLayouts());
+}
+
+// Batch norm is synchronized: its moments are sums over the devices.
+TEST(SharedModels, ResnetTrainsAsOnOneDevice) {
+  ExpectSameSteps("resnet18:image=8,classes=4", 4, "sgd",
+                  {{"d=4", ""}, {"d=2", "zero1"}, {"d=2", "zero3"}});
+}
+
+// ---- golden text
+
+std::string GoldenPath() {
+  const char* source = std::getenv("RIDGE_SOURCE_DIR");
+  return fmt::format("{}/tests/partition/collectives.txt", source == nullptr ? "." : source);
+}
+
+std::string CollectivesOfModels() {
+  std::string text;
+  for (const auto& [spec, batch] :
+       {std::pair{"gpt", 8}, std::pair{"bert", 8}, std::pair{"resnet50", 32}}) {
+    const Result<StepGraphs> step = StepOf(spec, batch, DType::kF32, "adam");
+    EXPECT_TRUE(step.ok()) << step.status().message();
+    for (const NamedLayout& layout : NineLayouts()) {
+      text += fmt::format("{} batch {}, {}\n", spec, batch, layout.text());
+      const Result<Partitioned> parts = Lay(step->form, layout);
+      text += parts.ok() ? CollectiveText(*parts)
+                         : fmt::format("  refused: {}\n", parts.status().message());
+    }
+  }
+  return text;
+}
+
+TEST(SharedModels, NeedTheCollectivesOnRecord) {
+  const std::string text = CollectivesOfModels();
+  if (std::getenv("RIDGE_UPDATE_TESTS") != nullptr) std::ofstream(GoldenPath()) << text;
+  std::stringstream golden;
+  golden << std::ifstream(GoldenPath()).rdbuf();
+  EXPECT_EQ(text, golden.str()) << "RIDGE_UPDATE_TESTS=1 writes what is there now";
+}
+
+}  // namespace
+}  // namespace ridge
