@@ -68,8 +68,9 @@ Status CutWeights(const Graph& graph, const Mesh& mesh, int axis, const Sharding
   TensorPairs found = FindTensorPairs(graph, mesh, axis);
   if (found.pairs.empty()) {
     return Refused(fmt::format(
-        "mesh {}: t={} finds no pair of products to share in '{}': heads and features must be "
-        "multiples of {}. hint: use d alone, which cuts the batch",
+        "mesh {}: t={} finds no two products of '{}' between which features stay apart, as in "
+        "attention and MLP, or their heads and features are no multiples of {}. hint: use d alone, "
+        "which cuts the batch",
         MeshText(mesh), mesh.size(axis), graph.name, mesh.size(axis)));
   }
   for (auto& [id, split] : found.weights) layout.use[id] = std::move(split);
@@ -78,7 +79,22 @@ Status CutWeights(const Graph& graph, const Mesh& mesh, int axis, const Sharding
   return Status();
 }
 
-// ---- ZeRO
+// ---- optimizers
+
+// States of an update lie as its parameter is used: what a gradient happens to be cut by does not
+// spread to them, nor from them to activations.
+void PlaceStates(const Graph& graph, Layout& layout) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->cost_class != CostClass::kOptimizer) continue;
+    const auto used = layout.use.find(node.inputs[0]);
+    const Split split = used == layout.use.end() ? Split() : used->second;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || graph.value(id).kind != ValueKind::kState) continue;
+      const bool alike = graph.type(id).dims == graph.type(node.inputs[0]).dims;
+      layout.use[id] = alike ? split : Split();
+    }
+  }
+}
 
 // A dimension that is not cut yet, or else inside the parts of one that is; unchanged where no
 // extent is a multiple.
@@ -172,6 +188,7 @@ Result<Layout> MakeLayout(const Graph& graph, const Mesh& mesh, const Sharding& 
     RIDGE_RETURN_IF_ERROR(CutSamples(graph, mesh, data, layout));
   if (tensor >= 0 && mesh.size(tensor) > 1)
     RIDGE_RETURN_IF_ERROR(CutWeights(graph, mesh, tensor, sharding, layout, pairs));
+  PlaceStates(graph, layout);
   if (data >= 0 && mesh.size(data) > 1 && sharding.zero > 0)
     StoreInParts(graph, mesh, data, sharding.zero, layout);
   return layout;

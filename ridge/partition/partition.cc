@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/uses.h"
 #include "ridge/graph/verify.h"
 #include "ridge/partition/letters.h"
 #include "ridge/partition/reshard.h"
@@ -44,7 +45,7 @@ struct Assignment {
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const Layout& layout, const Mesh& mesh)
-      : graph_(graph), layout_(layout), mesh_(mesh), weight_(FindWeights(graph)) {
+      : graph_(graph), layout_(layout), mesh_(mesh), weight_(FindWeights(graph)), uses_(graph) {
     result_.mesh = mesh;
     result_.local.name = graph.name;
     result_.local.Reserve(graph.values().size());
@@ -145,7 +146,10 @@ class Partitioner {
         Take(letters, to, slot, proposed ? proposed_[static_cast<size_t>(id)].cuts : Now(id).cuts);
       }
     };
-    if (!path_.nodes[n].empty()) operands(/*weights=*/true, /*proposed=*/false);
+    if (path_.has[n]) {
+      operands(/*weights=*/true, /*proposed=*/false);
+      return to;
+    }
     if (IsProduct(node)) operands(/*weights=*/true, /*proposed=*/true);
     for (const auto& axis : mesh_.axes) {
       const int a = mesh_.Find(axis.name);
@@ -158,8 +162,8 @@ class Partitioner {
     return to;
   }
 
-  // Whether the node may work on summands: it is linear in what is pending, and makes no more of
-  // it than there is.
+  // Whether the node may work on summands: it is linear in what is pending, makes no more of it
+  // than there is, and is the only one that reads it, or it would be summed again for the others.
   bool StaysPending(const Node& node, int axis) const {
     const int64_t bytes = graph_.type(node.outputs[0]).bytes();
     size_t pending = 0, first = node.inputs.size();
@@ -169,6 +173,7 @@ class Partitioner {
       if (p == nullptr) continue;
       const TensorType& type = graph_.type(node.inputs[i]);
       if (p->over != Over::kSum || !IsFloat(type.dtype) || bytes > type.bytes()) return false;
+      if (!uses_.IsReadOnce(node.inputs[i])) return false;
       if (pending++ == 0) first = i;
     }
     if (pending == 0 || !IsFloat(graph_.type(node.outputs[0]).dtype)) return false;
@@ -466,6 +471,7 @@ class Partitioner {
   const Layout& layout_;
   const Mesh& mesh_;
   const std::vector<bool> weight_;
+  const GraphUses uses_;
   std::vector<Split> proposed_;             // by value
   std::vector<Split> now_;                  // by value: as it is computed, given or stored
   std::vector<std::vector<Copy>> copies_;   // by value: all forms that it has been brought to

@@ -13,6 +13,7 @@ class Walk {
  public:
   Walk(const Graph& graph, const std::vector<Split>& stored)
       : graph_(graph), stored_(stored), from_variable_(graph.values().size(), false) {
+    path_.has.resize(graph.nodes().size(), false);
     path_.nodes.resize(graph.nodes().size());
     path_.gradients.resize(graph.values().size());
     for (size_t v = 0; v < graph.values().size(); ++v) {
@@ -24,8 +25,7 @@ class Walk {
 
   UpdatePath Run() {
     for (const GraphUpdate& update : graph_.updates()) {
-      const auto& cuts = stored_[static_cast<size_t>(update.variable)].cuts;
-      if (!cuts.empty()) Follow(update.value, cuts);
+      Follow(update.value, stored_[static_cast<size_t>(update.variable)].cuts);
     }
     return std::move(path_);
   }
@@ -58,11 +58,13 @@ class Walk {
       const Node* node = graph_.producer(id);
       if (node == nullptr) continue;
       const auto n = static_cast<size_t>(graph_.IdOf(*node));
-      if (FromVariable(id) && !Insert(path_.nodes[n], cuts)) continue;
       if (!FromVariable(id)) {
         FollowGradient(id, cuts);
         continue;
       }
+      const bool more = Insert(path_.nodes[n], cuts);
+      if (path_.has[n] && !more) continue;
+      path_.has[n] = true;
       const Dims& dims = graph_.type(id).dims;
       for (ValueId input : node->inputs)
         if (input != kNoValue && graph_.type(input).dims == dims) open.push_back(input);

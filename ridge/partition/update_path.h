@@ -12,6 +12,7 @@
 namespace ridge {
 
 struct UpdatePath {
+  std::vector<bool> has;                    // by node: it is one of these
   std::vector<std::vector<Cut>> nodes;      // by node: the cuts of the variables that it updates
   std::vector<std::vector<Cut>> gradients;  // by value that such nodes read: the same
 };
