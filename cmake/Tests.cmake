@@ -119,6 +119,16 @@ function(ridge_add_partition_tests)
   ridge_add_test_program(ridge_partition_tests
     SOURCES ${sources} "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc"
     LINK ridge_partition ridge_models ridge_learn)
+  file(GLOB drawn CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/generate/draw*.cc")
+  add_executable(ridge_partition_random
+    tests/partition/random/main.cc tests/partition/compare.cc ${drawn}
+    tests/generate/sketch.cc tests/generate/leaves.cc tests/ops/case_file.cc)
+  target_link_libraries(ridge_partition_random
+                        PRIVATE ridge_options ridge_partition ridge_learn)
+  ridge_link_program(ridge_partition_random)
+  ridge_use_pch(ridge_partition_random ridge_pch)
+  add_test(NAME partition_random COMMAND ridge_partition_random --seeds 0:400)
+  ridge_set_test_properties(partition_random fast 1800)
 endfunction()
 
 function(ridge_add_tests)
