@@ -95,8 +95,12 @@ AttrMap With(AttrMap attrs, std::initializer_list<AttrInit> more) {
 }  // namespace
 
 const OpDef& AllReduceOp() {
-  static const OpDef op = Record("all_reduce", "y = x reduced over the devices of an axis.",
-                                 With(AxisAttrs(), {{"reduce", "sum"}}), SameType);
+  static const OpDef op = [] {
+    OpDef record = Record("all_reduce", "y = x reduced over the devices of an axis.",
+                          With(AxisAttrs(), {{"reduce", "sum"}}), SameType);
+    record.in_place = {{0, 0}};
+    return record;
+  }();
   return op;
 }
 

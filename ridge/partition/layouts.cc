@@ -130,6 +130,18 @@ void StoreInParts(const Graph& graph, const Mesh& mesh, int axis, int zero, Layo
   }
 }
 
+// Sums of gradients stay pending from batch to batch, and are complete once an update.
+void KeepSumsPending(const Graph& graph, int axis, Layout& layout) {
+  for (const GraphUpdate& update : graph.updates()) {
+    const ValueInfo& info = graph.value(update.variable);
+    if (info.role != ValueRole::kGradient || info.kind != ValueKind::kState) continue;
+    const auto used = layout.use.find(update.variable);
+    Split stored = used == layout.use.end() ? Split() : used->second;
+    if (!stored.Uses(axis)) stored.AddPending({axis, Factor::Over::kSum});
+    layout.stored[update.variable] = std::move(stored);
+  }
+}
+
 Status CheckAxes(const Mesh& mesh, const Sharding& sharding) {
   for (const MeshAxis& axis : mesh.axes) {
     if (axis.name == kDataAxis || axis.name == kTensorAxis) continue;
@@ -189,6 +201,7 @@ Result<Layout> MakeLayout(const Graph& graph, const Mesh& mesh, const Sharding& 
   if (tensor >= 0 && mesh.size(tensor) > 1)
     RIDGE_RETURN_IF_ERROR(CutWeights(graph, mesh, tensor, sharding, layout, pairs));
   PlaceStates(graph, layout);
+  if (data >= 0 && mesh.size(data) > 1 && sharding.zero < 2) KeepSumsPending(graph, data, layout);
   if (data >= 0 && mesh.size(data) > 1 && sharding.zero > 0)
     StoreInParts(graph, mesh, data, sharding.zero, layout);
   return layout;

@@ -4,6 +4,7 @@
 //   where the variable that is updated is stored     nodes of an optimizer
 //   where a weight is cut                            products
 //   nothing: the axis stays pending                  sums of values that are pending all
+//   where all operands with a letter are cut        nothing has to move
 //   the result's proposal, then operands as they lie, then weights
 //
 // Operands are moved to where their letters are, results are pending by the axes of letters that
@@ -146,20 +147,41 @@ class Partitioner {
         Take(letters, to, slot, proposed ? proposed_[static_cast<size_t>(id)].cuts : Now(id).cuts);
       }
     };
-    if (path_.has[n]) {
-      operands(/*weights=*/true, /*proposed=*/false);
-      return to;
-    }
+    if (path_.has[n]) operands(/*weights=*/true, /*proposed=*/false);
     if (IsProduct(node)) operands(/*weights=*/true, /*proposed=*/true);
-    for (const auto& axis : mesh_.axes) {
-      const int a = mesh_.Find(axis.name);
+    for (int a = 0; a < static_cast<int>(mesh_.axes.size()); ++a)
       if (!to.Has(a) && StaysPending(node, a)) to.pending.push_back(a);
-    }
+    if (path_.has[n]) return to;
+    TakeAgreed(node, letters, to);
     for (size_t k = 0; k < node.outputs.size(); ++k)
       Take(letters, to, {true, k}, proposed_[static_cast<size_t>(node.outputs[k])].cuts);
     operands(/*weights=*/false, /*proposed=*/false);
     operands(/*weights=*/true, /*proposed=*/true);
     return to;
+  }
+
+  const std::vector<Cut>& CutsOfOperand(ValueId id) const {
+    return IsWeight(id) ? proposed_[static_cast<size_t>(id)].cuts : Now(id).cuts;
+  }
+
+  void TakeAgreed(const Node& node, const Letters& letters, Assignment& to) const {
+    for (Slot first : letters.slots()) {
+      if (first.is_output) continue;
+      for (const Cut& cut : CutsOfOperand(ValueAt(node, first))) {
+        const std::optional<LetterCut> letter = letters.Find(first, cut);
+        if (!letter) continue;
+        size_t operands = 0;
+        const bool agreed =
+            std::all_of(letters.slots().begin(), letters.slots().end(), [&](Slot slot) {
+              const std::optional<Cut> own = letters.CutOf(slot, *letter);
+              if (slot.is_output || !own) return true;
+              ++operands;
+              const std::vector<Cut>& cuts = CutsOfOperand(ValueAt(node, slot));
+              return std::find(cuts.begin(), cuts.end(), *own) != cuts.end();
+            });
+        if (agreed && operands > 1) Take(letters, to, first, {cut});
+      }
+    }
   }
 
   // Whether the node may work on summands: it is linear in what is pending, makes no more of it
@@ -455,13 +477,27 @@ class Partitioner {
     return moved;
   }
 
+  // A new content as the variable is stored; where that is pending and this is not, in equal shares.
+  Result<ValueId> Stored(ValueId id, const Split& stored) {
+    Split want = stored;
+    int64_t ranks = 1;
+    for (const PendingAxis& p : stored.pending) {
+      if (Now(id).PendingBy(p.axis) != nullptr) continue;
+      want.Remove(p.axis);
+      ranks *= mesh_.size(p.axis);
+    }
+    RIDGE_ASSIGN_OR_RETURN(const ValueId at, Moved(id, want));
+    if (ranks == 1) return at;
+    return ShareOf(ranks, at, graph_.value(id).name + ".share");
+  }
+
   Status Finish() {
     for (const GraphOutput& output : graph_.outputs()) {
       RIDGE_ASSIGN_OR_RETURN(const ValueId at, Moved(output.value, {}));
       local().AddOutput(output.name, at);
     }
     for (const GraphUpdate& update : graph_.updates()) {
-      RIDGE_ASSIGN_OR_RETURN(const ValueId at, Moved(update.value, Now(update.variable)));
+      RIDGE_ASSIGN_OR_RETURN(const ValueId at, Stored(update.value, Now(update.variable)));
       local().AddUpdate(copies_[static_cast<size_t>(update.variable)][0].local, at);
     }
     return CheckGraph(local());

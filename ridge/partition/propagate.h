@@ -8,7 +8,8 @@
 
 namespace ridge {
 
-// What is given.  Values of a split have no pending axes.
+// What is given.  Only what variables are stored as may be pending: sums of gradients, which no
+// device has complete until they are read.
 struct Layout {
   // How values lie where they are computed or read; parameters without an entry are whole.
   std::map<ValueId, Split> use;

@@ -108,9 +108,35 @@ Numbers VirtualDevices::PartOf(ValueId leaf, const Numbers& whole, int64_t devic
   return part;
 }
 
+bool VirtualDevices::IsFirstSummand(ValueId variable, int64_t device) const {
+  const std::vector<int64_t> coordinates = parts_.mesh.CoordinatesOf(device);
+  const auto& pending = parts_.splits[static_cast<size_t>(variable)].pending;
+  return std::all_of(pending.begin(), pending.end(), [&](const PendingAxis& p) {
+    return coordinates[static_cast<size_t>(p.axis)] == 0;
+  });
+}
+
+// Of what is pending the first device has all, the others nothing.
 void VirtualDevices::SetVariable(ValueId variable, const Numbers& whole) {
-  for (int64_t d = 0; d < devices_; ++d)
-    variables_[static_cast<size_t>(d)][variable] = PartOf(variable, whole, d);
+  for (int64_t d = 0; d < devices_; ++d) {
+    Numbers& part = variables_[static_cast<size_t>(d)][variable];
+    part = PartOf(variable, whole, d);
+    if (!IsFirstSummand(variable, d)) std::fill(part.begin(), part.end(), 0.0);
+  }
+}
+
+// What a device has where it is pending: the sum of what those along the axes have.
+Numbers VirtualDevices::SumOfParts(ValueId variable, int64_t device) const {
+  std::vector<int64_t> group = {device};
+  for (const PendingAxis& p : parts_.splits[static_cast<size_t>(variable)].pending) {
+    std::vector<int64_t> larger;
+    for (int64_t d : group)
+      for (int64_t peer : parts_.mesh.PeersOf(d, p.axis)) larger.push_back(peer);
+    group = std::move(larger);
+  }
+  std::vector<const Numbers*> parts;
+  for (int64_t d : group) parts.push_back(&variables_[static_cast<size_t>(d)].at(variable));
+  return Reduce(parts, "sum");
 }
 
 Result<Numbers> VirtualDevices::Variable(ValueId variable) const {
@@ -118,7 +144,7 @@ Result<Numbers> VirtualDevices::Variable(ValueId variable) const {
   Numbers whole(static_cast<size_t>(ElementCount(dims)));
   std::vector<bool> known(whole.size(), false);
   for (int64_t d = 0; d < devices_; ++d) {
-    const Numbers& part = variables_[static_cast<size_t>(d)].at(variable);
+    const Numbers part = SumOfParts(variable, d);
     const std::vector<int64_t> places =
         PlacesOfPart(dims, parts_.splits[static_cast<size_t>(variable)], parts_.mesh,
                      parts_.mesh.CoordinatesOf(d));

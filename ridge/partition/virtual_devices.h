@@ -37,6 +37,8 @@ class VirtualDevices {
 
   VirtualDevices(const Graph& whole, const Partitioned& parts);
   Numbers PartOf(ValueId leaf, const Numbers& whole, int64_t device) const;
+  bool IsFirstSummand(ValueId variable, int64_t device) const;
+  Numbers SumOfParts(ValueId variable, int64_t device) const;
   Status GiveInputs(const NamedNumbers& inputs);
   void RunNode(const Node& node);
   void RunCollective(const Node& node);

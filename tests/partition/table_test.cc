@@ -97,5 +97,44 @@ TEST_F(Table, ProductsHaveTheCollectivesOfBoth) {
                                      .all_gather = kWeights}));
 }
 
+// ---- what the prototype of the table got wrong, with right numbers
+
+Result<StepGraphs> TableStep() {
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward, TableTransformer());
+  return TrainingStep(forward, "sgd");
+}
+
+// How variables are stored does not spread to activations by their updates.
+TEST_F(Table, StoredPartsStayOutOfActivations) {
+  const Result<StepGraphs> step = TableStep();
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const Result<Partitioned> plain = Lay(step->form, {"d=2", ""});
+  for (const char* stage : {"zero1", "zero3"}) {
+    const Result<Partitioned> stored = Lay(step->form, {"d=2", stage});
+    for (const Collective& c : stored->collectives) EXPECT_NE(c.op, "all_to_all") << c.value;
+    const ValueId loss = step->form.FindOutput("loss");
+    for (ValueId v = 0; v <= loss; ++v) {
+      if (step->form.value(v).kind != ValueKind::kResult) continue;
+      EXPECT_EQ(stored->splits[static_cast<size_t>(v)], plain->splits[static_cast<size_t>(v)])
+          << stage << " " << step->form.value(v).name;
+    }
+  }
+}
+
+// Tokens are cut between the pairs; inside them a weight's claim to the axis comes first.
+TEST_F(Table, SequenceLeavesAttentionToHeads) {
+  const Result<StepGraphs> step = TableStep();
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const Result<Partitioned> parts = Lay(step->form, {"t=2", "sequence"});
+  int seen = 0;
+  for (const Node& node : step->form.nodes()) {
+    if (node.op->name != "attention" && node.op->name != "attention_grad") continue;
+    const Split& heads = parts->splits[static_cast<size_t>(node.outputs[0])];
+    EXPECT_EQ(SplitText(heads, 4, parts->mesh), "[-,t,-,-]") << node.op->name;
+    ++seen;
+  }
+  EXPECT_EQ(seen, 2 * kTableLayers);
+}
+
 }  // namespace
 }  // namespace ridge
