@@ -220,8 +220,8 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
 Result<int> RunMeshPlan(const PlanVerb& verb, const std::vector<std::string>& devices,
                         const Terminal& terminal) {
   if (devices.size() > 1) {
-    return InvalidArgument(fmt::format(
-        "--on is '{}'; a mesh is of one kind of device. hint: name one", *verb.on));
+    return InvalidArgument(
+        fmt::format("--on is '{}'; a mesh is of one kind of device. hint: name one", *verb.on));
   }
   TrainOptions options = verb.train.options;
   options.device = devices.front();

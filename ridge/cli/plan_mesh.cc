@@ -8,6 +8,7 @@
 #include "ridge/core/units.h"
 #include "ridge/report/table.h"
 #include "ridge/train/job/mesh_job.h"
+#include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/forward.h"
 
 namespace ridge::cli {
@@ -62,9 +63,8 @@ void PrintJson(const TrainOptions& options, const MeshJob& job) {
 }
 
 void PrintState(const MeshJob& job, const Terminal& terminal) {
-  Table table({{"kept from step to step"},
-               {"a rank", Align::kRight},
-               {"one device", Align::kRight}});
+  Table table(
+      {{"kept from step to step"}, {"a rank", Align::kRight}, {"one device", Align::kRight}});
   const auto row = [&](const char* what, int64_t rank, int64_t one) {
     if (rank > 0 || one > 0) table.AddRow({what, FormatBytes(rank), FormatBytes(one)});
   };
@@ -124,10 +124,11 @@ Status PrintMeshPlan(const TrainOptions& given, const MeshFlags& flags, const Ma
   }
   const int64_t needed = job.memory.needed_bytes();
   if (options.fit_bytes == 0 || needed <= options.fit_bytes) return Status();
-  return Status(ErrorCode::kOutOfMemory,
-                fmt::format("plan: a rank needs {}; --fit allows {}. hint: more devices on an axis, "
-                            "or --shard zero3",
-                            FormatBytes(needed), FormatBytes(options.fit_bytes)));
+  return Status(
+      ErrorCode::kOutOfMemory,
+      fmt::format("plan: a rank needs {}; --fit allows {}. hint: more devices on an axis, "
+                  "or --shard zero3",
+                  FormatBytes(needed), FormatBytes(options.fit_bytes)));
 }
 
 }  // namespace ridge::cli

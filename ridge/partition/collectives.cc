@@ -112,8 +112,8 @@ const OpDef& ReduceScatterOp() {
 }
 
 const OpDef& AllGatherOp() {
-  static const OpDef op = Record("all_gather", "y = the parts of all devices of an axis.",
-                                 PartAttrs(), WholeTypes);
+  static const OpDef op =
+      Record("all_gather", "y = the parts of all devices of an axis.", PartAttrs(), WholeTypes);
   return op;
 }
 
@@ -136,11 +136,11 @@ bool IsCollective(const OpDef& op) {
 
 std::string CoordinateInput(const std::string& axis) { return "ridge.coordinate." + axis; }
 
-Collective DescribeCollective(const Graph& graph, const Node& node) {
-  Collective c{.op = node.op->name,
-               .axis = node.attrs.text("axis"),
-               .value = graph.value(node.inputs[0]).name,
-               .ranks = node.attrs.integer("ranks")};
+MeshCollective DescribeCollective(const Graph& graph, const Node& node) {
+  MeshCollective c{.op = node.op->name,
+                   .axis = node.attrs.text("axis"),
+                   .value = graph.value(node.inputs[0]).name,
+                   .ranks = node.attrs.integer("ranks")};
   c.bytes = std::max(graph.type(node.inputs[0]).bytes(), graph.type(node.outputs[0]).bytes());
   const int64_t times = node.op == &AllReduceOp() ? 2 : 1;
   c.sent_bytes = times * c.bytes / c.ranks * (c.ranks - 1);

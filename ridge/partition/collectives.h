@@ -9,7 +9,8 @@
 //   all_to_all      a cut of `from_dim` becomes one of `dim`
 //   local_part      y = this device's part of `dim`; `coordinate` i64[] is its place on the axis
 //
-// `ranks` is the size of the mesh axis `axis`.  A dimension is `blocks` blocks, each of which is cut
+// `ranks` is the size of the mesh axis `axis`.  A dimension is `blocks` blocks, each of which is
+// cut
 // (`from_blocks` for from_dim).
 #pragma once
 #include <string>
@@ -31,7 +32,7 @@ bool IsCollective(const OpDef& op);
 std::string CoordinateInput(const std::string& axis);
 
 // One collective of a local graph.
-struct Collective {
+struct MeshCollective {
   std::string op, axis, value;  // value: the name of what moves
   int64_t ranks = 1;
   int64_t bytes = 0;  // of the larger of operand and result on one device
@@ -41,6 +42,6 @@ struct Collective {
 };
 
 // REQUIRES: IsCollective(*node.op).
-Collective DescribeCollective(const Graph& graph, const Node& node);
+MeshCollective DescribeCollective(const Graph& graph, const Node& node);
 
 }  // namespace ridge

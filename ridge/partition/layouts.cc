@@ -35,11 +35,11 @@ Status CutSamples(const Graph& graph, const Mesh& mesh, int axis, Layout& layout
     const ValueInfo& info = graph.value(id);
     const Cut cut{0, axis, 1};
     if (!CanCut(info.type.dims, {}, cut, mesh)) {
-      return Refused(fmt::format("mesh {}: d={} does not divide the batch of {} (input '{}' is {}). "
-                                 "hint: --batch {}",
-                                 MeshText(mesh), mesh.size(axis), info.type.dims[0], info.name,
-                                 TypeToString(info.type),
-                                 (info.type.dims[0] / mesh.size(axis) + 1) * mesh.size(axis)));
+      return Refused(fmt::format(
+          "mesh {}: d={} does not divide the batch of {} (input '{}' is {}). "
+          "hint: --batch {}",
+          MeshText(mesh), mesh.size(axis), info.type.dims[0], info.name, TypeToString(info.type),
+          (info.type.dims[0] / mesh.size(axis) + 1) * mesh.size(axis)));
     }
     layout.use[id].Add(cut);
   }
@@ -49,8 +49,8 @@ Status CutSamples(const Graph& graph, const Mesh& mesh, int axis, Layout& layout
 // ---- tensor and sequence
 
 // Between pairs every token has a device: the products of rows are summed to parts of the tokens.
-void CutTokens(const Graph& graph, const Mesh& mesh, int axis,
-               const std::vector<TensorPair>& pairs, Layout& layout) {
+void CutTokens(const Graph& graph, const Mesh& mesh, int axis, const std::vector<TensorPair>& pairs,
+               Layout& layout) {
   const Proposal before = Propagate(graph, layout, mesh);
   for (const TensorPair& pair : pairs) {
     const TensorType& type = graph.type(pair.result);
@@ -101,8 +101,8 @@ void PlaceStates(const Graph& graph, Layout& layout) {
 Split AlsoCut(const Dims& dims, Split split, int axis, const Mesh& mesh) {
   std::vector<Cut> choices;
   for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
-    const bool taken = std::any_of(split.cuts.begin(), split.cuts.end(),
-                                   [d](const Cut& c) { return c.dim == d; });
+    const bool taken =
+        std::any_of(split.cuts.begin(), split.cuts.end(), [d](const Cut& c) { return c.dim == d; });
     if (!taken) choices.push_back({d, axis, 1});
   }
   for (const Cut& c : split.cuts) choices.push_back({c.dim, axis, c.blocks * mesh.size(c.axis)});
@@ -145,19 +145,22 @@ void KeepSumsPending(const Graph& graph, int axis, Layout& layout) {
 Status CheckAxes(const Mesh& mesh, const Sharding& sharding) {
   for (const MeshAxis& axis : mesh.axes) {
     if (axis.name == kDataAxis || axis.name == kTensorAxis) continue;
-    return Refused(fmt::format("mesh {}: axis {} has no use here; d cuts the batch and t the "
-                               "weights of attention and MLP. hint: name the axes d and t",
-                               MeshText(mesh), axis.name));
+    return Refused(
+        fmt::format("mesh {}: axis {} has no use here; d cuts the batch and t the "
+                    "weights of attention and MLP. hint: name the axes d and t",
+                    MeshText(mesh), axis.name));
   }
   if (sharding.zero > 0 && mesh.Find(kDataAxis) < 0) {
-    return Refused(fmt::format("mesh {} has no axis d, along which zero{} stores parts. hint: add "
-                               "d=2",
-                               MeshText(mesh), sharding.zero));
+    return Refused(
+        fmt::format("mesh {} has no axis d, along which zero{} stores parts. hint: add "
+                    "d=2",
+                    MeshText(mesh), sharding.zero));
   }
   if (sharding.sequence && mesh.Find(kTensorAxis) < 0) {
-    return Refused(fmt::format("mesh {} has no axis t, along which sequence cuts tokens. hint: add "
-                               "t=2",
-                               MeshText(mesh)));
+    return Refused(
+        fmt::format("mesh {} has no axis t, along which sequence cuts tokens. hint: add "
+                    "t=2",
+                    MeshText(mesh)));
   }
   return Status();
 }
@@ -176,9 +179,10 @@ Result<Sharding> ParseSharding(const std::string& text) {
                sharding.zero == 0) {
       sharding.zero = word[4] - '0';
     } else {
-      return Refused(fmt::format("shard \"{}\": \"{}\" must be one of zero1, zero2, zero3 and "
-                                 "sequence, each kind once. hint: write zero3,sequence",
-                                 text, word));
+      return Refused(
+          fmt::format("shard \"{}\": \"{}\" must be one of zero1, zero2, zero3 and "
+                      "sequence, each kind once. hint: write zero3,sequence",
+                      text, word));
     }
     begin = end + 1;
   }

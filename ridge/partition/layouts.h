@@ -3,7 +3,8 @@
 //   d=N                data parallel: inputs with samples are cut by d
 //   d=N, zero 1 or 2   ... optimizer states, and with 2 sums of gradients, are stored cut by d
 //   d=N, zero 3        ... and parameters
-//   t=N                tensor parallel (Shoeybi et al., Megatron-LM, 2019): pairs of weights between
+//   t=N                tensor parallel (Shoeybi et al., Megatron-LM, 2019): pairs of weights
+//   between
 //                      which every operator works on each feature or head by itself, the first cut
 //                      by columns, the second by rows
 //   t=N, sequence      ... and between the pairs tokens are cut (Korthikanti et al., 2022)

@@ -43,8 +43,9 @@ TEST(Layouts, RefuseWhatHasNoUse) {
   EXPECT_EQ(ErrorOf(net, "p=2", ""),
             "mesh p=2: axis p has no use here; d cuts the batch and t the weights of attention and "
             "MLP. hint: name the axes d and t");
-  EXPECT_EQ(ErrorOf(net, "d=4", ""),
-            "mesh d=4: d=4 does not divide the batch of 6 (input 'x' is f32[6,8]). hint: --batch 8");
+  EXPECT_EQ(
+      ErrorOf(net, "d=4", ""),
+      "mesh d=4: d=4 does not divide the batch of 6 (input 'x' is f32[6,8]). hint: --batch 8");
   EXPECT_EQ(ErrorOf(net, "t=2", "zero1"),
             "mesh t=2 has no axis d, along which zero1 stores parts. hint: add d=2");
   EXPECT_EQ(ErrorOf(net, "d=2", "sequence"),

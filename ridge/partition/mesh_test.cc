@@ -37,9 +37,10 @@ TEST(Mesh, RefusesWithWhatIsThereAndWhatShouldBe) {
   EXPECT_EQ(ErrorOf("4"),
             "mesh \"4\": \"4\" is no axis; it must be NAME=SIZE, and the name must begin with a "
             "letter. hint: write names and sizes, such as d=2,t=4");
-  EXPECT_EQ(ErrorOf("d=0"),
-            "mesh \"d=0\": the size of d is \"0\"; it must be a number from 1 to 65536. hint: write "
-            "names and sizes, such as d=2,t=4");
+  EXPECT_EQ(
+      ErrorOf("d=0"),
+      "mesh \"d=0\": the size of d is \"0\"; it must be a number from 1 to 65536. hint: write "
+      "names and sizes, such as d=2,t=4");
   EXPECT_EQ(ErrorOf("d=2x"),
             "mesh \"d=2x\": the size of d is \"2x\"; it must be a number from 1 to 65536. hint: "
             "write names and sizes, such as d=2,t=4");

@@ -38,9 +38,9 @@ class NormalFormer {
         RIDGE_RETURN_IF_ERROR(Visit(from_.node(info.producer)));
       }
     }
-    for (const GraphOutput& output : from_.outputs())
-      b_.Output(output.name, At(output.value));
-    for (const GraphUpdate& update : from_.updates()) b_.Update(At(update.variable), At(update.value));
+    for (const GraphOutput& output : from_.outputs()) b_.Output(output.name, At(output.value));
+    for (const GraphUpdate& update : from_.updates())
+      b_.Update(At(update.variable), At(update.value));
     return std::move(b_).Build();
   }
 
@@ -119,8 +119,9 @@ class NormalFormer {
     const Value mean = Op("reduce_mean", {wide}, {{"axes", Others(x)}}, NameOf(node, 1));
     const Value squares = Square(wide - Over(mean, x));
     const Value var = Op("reduce_mean", {squares}, {{"axes", Others(x)}}, NameOf(node, 2));
-    Set(node, 0, Op("batch_norm_inference", {x, scale, shift, mean, var},
-                    {{"epsilon", node.attrs.number("epsilon")}}, NameOf(node)));
+    Set(node, 0,
+        Op("batch_norm_inference", {x, scale, shift, mean, var},
+           {{"epsilon", node.attrs.number("epsilon")}}, NameOf(node)));
     Set(node, 1, mean);
     Set(node, 2, var);
   }
@@ -151,8 +152,8 @@ class NormalFormer {
 
   bool IsProduct(ValueId id) const {
     const Node* node = from_.producer(id);
-    return node != nullptr && (node->op->cost_class == CostClass::kMatmul ||
-                               node->op->cost_class == CostClass::kConv);
+    return node != nullptr &&
+           (node->op->cost_class == CostClass::kMatmul || node->op->cost_class == CostClass::kConv);
   }
 
   // The terms of a sum whose parts nothing else reads, from left to right.

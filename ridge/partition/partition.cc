@@ -280,10 +280,9 @@ class Partitioner {
     for (ValueId id : node.outputs)
       names.push_back(
           local().UniqueName(graph_.value(id).name + (ranks == 1 ? "" : ".mean_of_part")));
-    RIDGE_ASSIGN_OR_RETURN(
-        const NodeId added,
-        local().AddNode(*node.op, std::move(inputs), LocalAttrs(node, letters, axes),
-                        std::move(names), node.location));
+    RIDGE_ASSIGN_OR_RETURN(const NodeId added, local().AddNode(*node.op, std::move(inputs),
+                                                               LocalAttrs(node, letters, axes),
+                                                               std::move(names), node.location));
     const std::vector<ValueId> outputs = local().node(added).outputs;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId id = node.outputs[k];
@@ -320,9 +319,9 @@ class Partitioner {
 
   Result<ValueId> AddOne(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
                          const std::string& name) {
-    RIDGE_ASSIGN_OR_RETURN(const NodeId node,
-                           local().AddNode(op, std::move(inputs), std::move(attrs),
-                                           {local().UniqueName(name)}));
+    RIDGE_ASSIGN_OR_RETURN(
+        const NodeId node,
+        local().AddNode(op, std::move(inputs), std::move(attrs), {local().UniqueName(name)}));
     return local().node(node).outputs[0];
   }
 
@@ -337,10 +336,11 @@ class Partitioner {
       step.as_mutable<int64_t>()[0] = step.as_mutable<int64_t>()[1] = 0;
       step.as_mutable<int64_t>()[2] = rows;
       const ValueId each = local().AddConstant(local().UniqueName("rows"), std::move(step));
-      RIDGE_ASSIGN_OR_RETURN(const ValueId before, AddOne(*FindOp("mul"), {each, Coordinate(cut.axis)},
-                                                          {}, "rows_before." + name));
-      RIDGE_ASSIGN_OR_RETURN(inputs.back(), AddOne(*FindOp("add"), {inputs.back(), before}, {},
-                                                   "rng." + name));
+      RIDGE_ASSIGN_OR_RETURN(
+          const ValueId before,
+          AddOne(*FindOp("mul"), {each, Coordinate(cut.axis)}, {}, "rows_before." + name));
+      RIDGE_ASSIGN_OR_RETURN(inputs.back(),
+                             AddOne(*FindOp("add"), {inputs.back(), before}, {}, "rng." + name));
     }
     return Status();
   }
@@ -372,7 +372,8 @@ class Partitioner {
   Result<ValueId> Moved(ValueId id, const Split& want) {
     const size_t v = static_cast<size_t>(id);
     if (std::optional<ValueId> known = Known(v, want)) return *known;
-    if (const std::optional<Split> source = SourceOfView(id, want)) return ViewOf(id, *source, want);
+    if (const std::optional<Split> source = SourceOfView(id, want))
+      return ViewOf(id, *source, want);
     ValueId at = *Known(v, now_[v]);
     for (const Move& move : MovesBetween(graph_.type(id).dims, now_[v], want, mesh_)) {
       if (std::optional<ValueId> known = Known(v, move.after)) {
@@ -412,8 +413,7 @@ class Partitioner {
     RIDGE_ASSIGN_OR_RETURN(const ValueId from, Moved(node.inputs[0], source));
     AttrMap attrs = node.attrs;
     if (node.op->dims_attr != nullptr) attrs[node.op->dims_attr] = LocalType(id, want).dims;
-    RIDGE_ASSIGN_OR_RETURN(const ValueId at,
-                           AddOne(*node.op, {from}, std::move(attrs),
+    RIDGE_ASSIGN_OR_RETURN(const ValueId at, AddOne(*node.op, {from}, std::move(attrs),
                                                     graph_.value(id).name + ".moved"));
     local().mutable_value(at).role = graph_.value(id).role;
     copies_[static_cast<size_t>(id)].push_back({want, at});
@@ -477,7 +477,8 @@ class Partitioner {
     return moved;
   }
 
-  // A new content as the variable is stored; where that is pending and this is not, in equal shares.
+  // A new content as the variable is stored; where that is pending and this is not, in equal
+  // shares.
   Result<ValueId> Stored(ValueId id, const Split& stored) {
     Split want = stored;
     int64_t ranks = 1;
@@ -508,9 +509,9 @@ class Partitioner {
   const Mesh& mesh_;
   const std::vector<bool> weight_;
   const GraphUses uses_;
-  std::vector<Split> proposed_;             // by value
-  std::vector<Split> now_;                  // by value: as it is computed, given or stored
-  std::vector<std::vector<Copy>> copies_;   // by value: all forms that it has been brought to
+  std::vector<Split> proposed_;            // by value
+  std::vector<Split> now_;                 // by value: as it is computed, given or stored
+  std::vector<std::vector<Copy>> copies_;  // by value: all forms that it has been brought to
   UpdatePath path_;
   Partitioned result_;
 };
@@ -521,9 +522,9 @@ Result<Partitioned> Partition(const Graph& graph, const Layout& layout, const Me
   return Partitioner(graph, layout, mesh).Run();
 }
 
-std::vector<CollectiveSum> SumCollectives(const std::vector<Collective>& collectives) {
+std::vector<CollectiveSum> SumCollectives(const std::vector<MeshCollective>& collectives) {
   std::vector<CollectiveSum> sums;
-  for (const Collective& c : collectives) {
+  for (const MeshCollective& c : collectives) {
     auto found = std::find_if(sums.begin(), sums.end(), [&](const CollectiveSum& s) {
       return s.op == c.op && s.axis == c.axis;
     });

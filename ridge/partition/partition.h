@@ -23,8 +23,8 @@ struct Partitioned {
   Mesh mesh;
   // By value of the whole graph: leaves as they are given or stored, results as they are computed.
   std::vector<Split> splits;
-  std::vector<Collective> collectives;  // in the order of the local graph's nodes
-  int rounds = 0;                       // of the propagation
+  std::vector<MeshCollective> collectives;  // in the order of the local graph's nodes
+  int rounds = 0;                           // of the propagation
 };
 
 // `graph` is in normal form.  Variables of the local graph start with zeros: their contents are the
@@ -38,6 +38,6 @@ struct CollectiveSum {
   std::string op, axis;
   int64_t count = 0, bytes = 0, sent_bytes = 0;
 };
-std::vector<CollectiveSum> SumCollectives(const std::vector<Collective>& collectives);
+std::vector<CollectiveSum> SumCollectives(const std::vector<MeshCollective>& collectives);
 
 }  // namespace ridge

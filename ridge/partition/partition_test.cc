@@ -28,7 +28,7 @@ Split CutAt(int dim, int64_t blocks = 1) {
 
 std::vector<std::string> OpsOf(const Partitioned& parts) {
   std::vector<std::string> ops;
-  for (const Collective& c : parts.collectives) ops.push_back(c.op + " " + c.value);
+  for (const MeshCollective& c : parts.collectives) ops.push_back(c.op + " " + c.value);
   return ops;
 }
 
@@ -80,8 +80,8 @@ TEST_F(Walk, CompletesASumBeforeSomethingWholeIsAdded) {
   EXPECT_THAT(OpsOf(parts), ElementsAre("all_reduce product"));
 }
 
-// One value is never cut and pending by the same axis: the prototype's sums were, behind an addition
-// of a pending value and one that is cut.
+// One value is never cut and pending by the same axis: the prototype's sums were, behind an
+// addition of a pending value and one that is cut.
 TEST_F(Walk, NeverCutsWhatIsPendingByTheSameAxis) {
   GraphBuilder b("g");
   const Value x = b.Input("x", Matrix(4, 6)), w = b.Input("w", Matrix(6, 4));
@@ -145,8 +145,8 @@ TEST_F(Walk, MovesAVariableToWhereItIsStored) {
   b.Update(w, Op("sub", {w, dw * 0.1}, {}, "new_w"));
   b.Output("loss", Sum(y));
   const Partitioned parts = Laid(b, {{"x", CutAt(0)}, {"w", {}}}, {{"w", CutAt(0)}});
-  EXPECT_THAT(OpsOf(parts), ElementsAre("all_gather w", "reduce_scatter dw",
-                                        "all_reduce reduce_sum"));
+  EXPECT_THAT(OpsOf(parts),
+              ElementsAre("all_gather w", "reduce_scatter dw", "all_reduce reduce_sum"));
   EXPECT_EQ(parts.local.type(parts.local.FindValue("w")).dims, (Dims{3, 4}));
 }
 

@@ -28,8 +28,7 @@ class Propagation {
                   kind == ValueKind::kConstant;
     }
     letters_.reserve(graph.nodes().size());
-    for (const Node& node : graph.nodes())
-      letters_.emplace_back(*node.op, graph.Call(node), mesh);
+    for (const Node& node : graph.nodes()) letters_.emplace_back(*node.op, graph.Call(node), mesh);
   }
 
   Proposal Run() {
@@ -50,8 +49,7 @@ class Propagation {
   std::vector<Claim> ClaimsOf(const Node& node, const Letters& letters) {
     std::vector<Claim> claims;
     for (Slot slot : letters.slots()) {
-      const bool by_weight =
-          !slot.is_output && weight_[static_cast<size_t>(ValueAt(node, slot))];
+      const bool by_weight = !slot.is_output && weight_[static_cast<size_t>(ValueAt(node, slot))];
       for (const Cut& cut : SplitAt(node, slot).cuts) {
         if (const std::optional<LetterCut> found = letters.Find(slot, cut))
           claims.push_back({*found, by_weight});
@@ -79,7 +77,8 @@ class Propagation {
     const std::vector<Claim> claims = ClaimsOf(node, letters);
     for (const Claim& claim : claims) {
       if (!Holds(claims, claim.cut)) continue;
-      for (Slot slot : letters.slots()) changed = Propose(node, letters, slot, claim.cut) || changed;
+      for (Slot slot : letters.slots())
+        changed = Propose(node, letters, slot, claim.cut) || changed;
     }
     return changed;
   }
@@ -112,8 +111,8 @@ std::vector<bool> FindWeights(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const bool view = node.inputs.size() == 1 && node.op->linear == Linear::kJointly &&
                       node.op->cost_class != CostClass::kReduce && node.op->name != "expand";
-    if (view) weight[static_cast<size_t>(node.outputs[0])] =
-        weight[static_cast<size_t>(node.inputs[0])];
+    if (view)
+      weight[static_cast<size_t>(node.outputs[0])] = weight[static_cast<size_t>(node.inputs[0])];
   }
   return weight;
 }

@@ -52,9 +52,9 @@ const PendingAxis* Split::PendingBy(int axis) const {
 
 void Split::Add(Cut cut) {
   const auto order = [](const Cut& c) { return std::tuple(c.dim, c.blocks, c.axis); };
-  cuts.insert(std::find_if(cuts.begin(), cuts.end(),
-                           [&](const Cut& c) { return order(cut) < order(c); }),
-              cut);
+  cuts.insert(
+      std::find_if(cuts.begin(), cuts.end(), [&](const Cut& c) { return order(cut) < order(c); }),
+      cut);
 }
 
 void Split::Remove(int axis) {

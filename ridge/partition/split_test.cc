@@ -83,9 +83,8 @@ std::vector<Split> AllSplits() {
 }
 
 bool CanReach(const Split& have, const Split& want) {
-  return std::all_of(want.pending.begin(), want.pending.end(), [&](const PendingAxis& p) {
-    return have.PendingBy(p.axis) != nullptr;
-  });
+  return std::all_of(want.pending.begin(), want.pending.end(),
+                     [&](const PendingAxis& p) { return have.PendingBy(p.axis) != nullptr; });
 }
 
 TEST(Moves, LeadFromEverySplitToEveryOther) {
@@ -118,8 +117,7 @@ TEST(Moves, AreTheFewestOfTheirKind) {
   EXPECT_THAT(KindsBetween(sum, {}), ElementsAre(Move::Kind::kAllReduce));
   EXPECT_THAT(KindsBetween(sum, Of({{0, kD, 1}})), ElementsAre(Move::Kind::kReduceScatter));
   EXPECT_THAT(KindsBetween(Of({{0, kD, 1}}), {}), ElementsAre(Move::Kind::kAllGather));
-  EXPECT_THAT(KindsBetween(Of({{0, kD, 1}}), Of({{1, kD, 1}})),
-              ElementsAre(Move::Kind::kAllToAll));
+  EXPECT_THAT(KindsBetween(Of({{0, kD, 1}}), Of({{1, kD, 1}})), ElementsAre(Move::Kind::kAllToAll));
   EXPECT_THAT(KindsBetween({}, Of({{1, kD, 1}})), ElementsAre(Move::Kind::kLocalPart));
 }
 

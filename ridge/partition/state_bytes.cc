@@ -37,8 +37,7 @@ StateBytes StateBytesOf(const Graph& graph, const Partitioned& parts) {
     const ValueInfo& info = graph.values()[v];
     int64_t* kind = KindOf(bytes, info);
     if (kind == nullptr) continue;
-    const TensorType local{info.type.dtype,
-                           LocalDims(info.type.dims, parts.splits[v], parts.mesh)};
+    const TensorType local{info.type.dtype, LocalDims(info.type.dims, parts.splits[v], parts.mesh)};
     *kind += RoundUp(local.bytes(), kPlacement);
   }
   for (ValueId id : GradientsOf(parts.local))
@@ -56,10 +55,10 @@ StateBytes ZeroStateBytes(const Graph& graph, int stage, int64_t ranks) {
     const ValueInfo& info = graph.values()[v];
     int64_t* kind = KindOf(bytes, info);
     if (kind == nullptr) continue;
-    const bool cut = IsUpdated(graph, static_cast<ValueId>(v)) &&
-                     ((kind == &bytes.parameters && stage >= 3) ||
-                      (kind == &bytes.optimizer && stage >= 1) ||
-                      (kind == &bytes.gradients && stage >= 2));
+    const bool cut =
+        IsUpdated(graph, static_cast<ValueId>(v)) &&
+        ((kind == &bytes.parameters && stage >= 3) || (kind == &bytes.optimizer && stage >= 1) ||
+         (kind == &bytes.gradients && stage >= 2));
     *kind += share(info.type, cut);
   }
   for (ValueId id : GradientsOf(graph)) bytes.gradients += share(graph.type(id), stage >= 1);

@@ -102,8 +102,9 @@ Result<VirtualDevices> VirtualDevices::Create(const Graph& whole, const Partitio
 
 Numbers VirtualDevices::PartOf(ValueId leaf, const Numbers& whole, int64_t device) const {
   Numbers part;
-  for (int64_t place : PlacesOfPart(whole_.type(leaf).dims, parts_.splits[static_cast<size_t>(leaf)],
-                                    parts_.mesh, parts_.mesh.CoordinatesOf(device)))
+  for (int64_t place :
+       PlacesOfPart(whole_.type(leaf).dims, parts_.splits[static_cast<size_t>(leaf)], parts_.mesh,
+                    parts_.mesh.CoordinatesOf(device)))
     part.push_back(whole[static_cast<size_t>(place)]);
   return part;
 }
@@ -229,12 +230,11 @@ void VirtualDevices::RunCollective(const Node& node) {
     if (node.op == &AllGatherOp()) {
       At(d, y) = Join(peers, Runs(before, dim, blocks, ranks));
     } else if (node.op == &ReduceScatterOp()) {
-      At(d, y) = CutOut(Reduce(peers, node.attrs.text("reduce")), Runs(after, dim, blocks, ranks),
-                        here);
+      At(d, y) =
+          CutOut(Reduce(peers, node.attrs.text("reduce")), Runs(after, dim, blocks, ranks), here);
     } else {
-      const Numbers whole =
-          Join(peers, Runs(before, DimOf(node, "from_dim"), node.attrs.integer("from_blocks"),
-                           ranks));
+      const Numbers whole = Join(
+          peers, Runs(before, DimOf(node, "from_dim"), node.attrs.integer("from_blocks"), ranks));
       At(d, y) = CutOut(whole, Runs(after, dim, blocks, ranks), here);
     }
   }

@@ -21,8 +21,8 @@ Result<StepGraphs> StepOf(const std::string& spec, int64_t batch, DType dtype,
   return TrainingStep(forward, optimizer);
 }
 
-// Loss and weights of three steps.  Momentum: Adam divides gradients that are 0 but for rounding, such
-// as those of a key's bias, by their own size.
+// Loss and weights of three steps.  Momentum: Adam divides gradients that are 0 but for rounding,
+// such as those of a key's bias, by their own size.
 void ExpectSameSteps(const Graph& forward, const std::string& optimizer,
                      const std::vector<NamedLayout>& layouts) {
   const Result<StepGraphs> step = TrainingStep(forward, optimizer);
@@ -68,8 +68,8 @@ Result<Graph> SmallResnet() {
   y = BatchNorm(b, Conv(b, y, kChannels, "block.2", same), "block.2.bn");
   x = Relu(x + y);
   y = BatchNorm(b, Conv(b, x, 2 * kChannels, "down", half), "down.bn");
-  const Value shortcut = Conv(
-      b, x, 2 * kChannels, "shortcut", {.kernel = 1, .stride = 2, .padding = 0, .bias = false});
+  const Value shortcut = Conv(b, x, 2 * kChannels, "shortcut",
+                              {.kernel = 1, .stride = 2, .padding = 0, .bias = false});
   x = Relu(y + BatchNorm(b, shortcut, "shortcut.bn"));
   ClassifierEnd(b, options, b.Linear(Mean(x, {2, 3}), 4, "fc"));
   return b.Build();

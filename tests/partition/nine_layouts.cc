@@ -8,10 +8,15 @@
 namespace ridge {
 
 const std::vector<NamedLayout>& NineLayouts() {
-  static const std::vector<NamedLayout> layouts = {
-      {"d=4", ""},          {"d=2", "zero1"},       {"d=2", "zero3"},
-      {"t=2", ""},          {"t=4", ""},            {"t=2", "sequence"},
-      {"d=2,t=2", ""},      {"d=2,t=2", "sequence"}, {"d=2,t=2", "zero3,sequence"}};
+  static const std::vector<NamedLayout> layouts = {{"d=4", ""},
+                                                   {"d=2", "zero1"},
+                                                   {"d=2", "zero3"},
+                                                   {"t=2", ""},
+                                                   {"t=4", ""},
+                                                   {"t=2", "sequence"},
+                                                   {"d=2,t=2", ""},
+                                                   {"d=2,t=2", "sequence"},
+                                                   {"d=2,t=2", "zero3,sequence"}};
   return layouts;
 }
 
@@ -34,7 +39,8 @@ Result<Partitioned> Lay(const Graph& form, const NamedLayout& layout) {
 std::string CollectiveText(const Partitioned& parts) {
   std::string text;
   for (const CollectiveSum& sum : SumCollectives(parts.collectives))
-    text += fmt::format("  {} {:<14} {:>4}  {:>14} bytes\n", sum.axis, sum.op, sum.count, sum.bytes);
+    text +=
+        fmt::format("  {} {:<14} {:>4}  {:>14} bytes\n", sum.axis, sum.op, sum.count, sum.bytes);
   return text;
 }
 

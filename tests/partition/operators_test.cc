@@ -94,8 +94,7 @@ class LetterProbe {
   }
 
   std::string Check(const LetterCut& letter) const {
-    const Result<Partitioned> partitioned =
-        Partition(made_.graph, LayoutOf(letter), mesh_);
+    const Result<Partitioned> partitioned = Partition(made_.graph, LayoutOf(letter), mesh_);
     if (!partitioned.ok()) return partitioned.status().message();
     return CompareSteps(made_.graph, *partitioned, made_.graph, made_.inputs, 1);
   }
@@ -152,8 +151,7 @@ OpCase InF64(OpCase op_case) {
 // Batch norm has no letter of its own; in normal form its moments are sums over devices.
 TEST(SharedOperators, BatchNormIsSynchronizedInNormalForm) {
   for (const char* name : {"batch_norm", "batch_norm_grad"}) {
-    const Result<CaseFile> file =
-        ReadCaseFile(CaseFileOf(name));
+    const Result<CaseFile> file = ReadCaseFile(CaseFileOf(name));
     ASSERT_TRUE(file.ok()) << file.status().message();
     const OpDef* op = FindOp(name);
     int shared = 0;

@@ -47,8 +47,7 @@ TEST(StateBytes, AreThoseOfTheFormulaInEveryStage) {
     for (int64_t ranks : {2, 4, 8}) {
       for (int stage : {0, 1, 2, 3}) {
         const std::string shard = stage == 0 ? "" : fmt::format("zero{}", stage);
-        const Result<Partitioned> parts =
-            Lay((*forms)[0], {fmt::format("d={}", ranks), shard});
+        const Result<Partitioned> parts = Lay((*forms)[0], {fmt::format("d={}", ranks), shard});
         if (!parts.ok()) continue;
         EXPECT_EQ(StateBytesOf((*forms)[0], *parts), ZeroStateBytes((*forms)[0], stage, ranks))
             << spec << " " << ranks << " " << shard;

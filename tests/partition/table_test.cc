@@ -25,7 +25,7 @@ std::ostream& operator<<(std::ostream& out, const Counts& c) {
 
 Counts Count(const Partitioned& parts, const std::string& axis) {
   Counts counts;
-  for (const Collective& c : parts.collectives) {
+  for (const MeshCollective& c : parts.collectives) {
     if (c.axis != axis) continue;
     if (c.op == "all_reduce") ++counts.all_reduce;
     if (c.op == "reduce_scatter") ++counts.reduce_scatter;
@@ -57,16 +57,17 @@ TEST_F(Table, DataParallelReducesEachGradientOnce) {
 }
 
 TEST_F(Table, ZeroScattersGradientsAndGathersWeights) {
-  const Counts counts{
-      .all_reduce = kOutputs, .reduce_scatter = kWeights, .all_gather = kWeights};
+  const Counts counts{.all_reduce = kOutputs, .reduce_scatter = kWeights, .all_gather = kWeights};
   for (const char* stage : {"zero1", "zero2", "zero3"})
     EXPECT_EQ(Count(Checked({"d=2", stage}), "d"), counts) << stage;
 }
 
-// Two forward, two backward; no gradient goes below the first norm of a graph without weights there.
+// Two forward, two backward; no gradient goes below the first norm of a graph without weights
+// there.
 TEST_F(Table, TensorParallelReducesFourTimesALayer) {
   for (const char* mesh : {"t=2", "t=4"}) {
-    EXPECT_EQ(Count(Checked({mesh, ""}), "t"), (Counts{.all_reduce = 4 * kTableLayers - 1})) << mesh;
+    EXPECT_EQ(Count(Checked({mesh, ""}), "t"), (Counts{.all_reduce = 4 * kTableLayers - 1}))
+        << mesh;
     EXPECT_EQ(Count(Checked({mesh, ""}, /*positions=*/true), "t"),
               (Counts{.all_reduce = 4 * kTableLayers}))
         << mesh;
@@ -92,9 +93,8 @@ TEST_F(Table, ProductsHaveTheCollectivesOfBoth) {
   EXPECT_EQ(Count(sequence, "d"), (Counts{.all_reduce = kWeights + kOutputs}));
   const Partitioned all = Checked({"d=2,t=2", "zero3,sequence"});
   EXPECT_EQ(Count(all, "t"), Count(sequence, "t"));
-  EXPECT_EQ(Count(all, "d"), (Counts{.all_reduce = kOutputs,
-                                     .reduce_scatter = kWeights,
-                                     .all_gather = kWeights}));
+  EXPECT_EQ(Count(all, "d"),
+            (Counts{.all_reduce = kOutputs, .reduce_scatter = kWeights, .all_gather = kWeights}));
 }
 
 // ---- what the prototype of the table got wrong, with right numbers
@@ -111,7 +111,7 @@ TEST_F(Table, StoredPartsStayOutOfActivations) {
   const Result<Partitioned> plain = Lay(step->form, {"d=2", ""});
   for (const char* stage : {"zero1", "zero3"}) {
     const Result<Partitioned> stored = Lay(step->form, {"d=2", stage});
-    for (const Collective& c : stored->collectives) EXPECT_NE(c.op, "all_to_all") << c.value;
+    for (const MeshCollective& c : stored->collectives) EXPECT_NE(c.op, "all_to_all") << c.value;
     const ValueId loss = step->form.FindOutput("loss");
     for (ValueId v = 0; v <= loss; ++v) {
       if (step->form.value(v).kind != ValueKind::kResult) continue;

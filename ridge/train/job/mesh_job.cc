@@ -101,7 +101,9 @@ Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts, const Mesh& mesh, const Sharding& sharding,
                             const Machine& machine) {
   RIDGE_RETURN_IF_ERROR(CheckOneSlice(options, facts));
-  MeshJob job{.mesh = mesh, .sharding = sharding};
+  MeshJob job;
+  job.mesh = mesh;
+  job.sharding = sharding;
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, StepsOf(options, forward, machine));
   for (NamedGraph& named : graphs) {
     RIDGE_ASSIGN_OR_RETURN(const Graph form, NormalForm(named.graph));
@@ -121,13 +123,14 @@ Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
   rank.backend = nullptr;
   rank.planned = &kernels;
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
-  RIDGE_ASSIGN_OR_RETURN(job.program,
-                         PlanGraphs(options.model, std::move(graphs), options.passes, operands, rank));
-  job.memory = EstimateMemory(job.program,
-                              ProfiledRuntimeBytes(machine.measured().facts(), job.program),
-                              /*data_bytes=*/0);
+  RIDGE_ASSIGN_OR_RETURN(
+      job.program, PlanGraphs(options.model, std::move(graphs), options.passes, operands, rank));
+  job.memory =
+      EstimateMemory(job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),
+                     /*data_bytes=*/0);
   for (const StepPlan& step : job.program.steps)
-    job.kernel_s += KernelSeconds(step) * (step.name == "micro" ? options.accumulate : 1);
+    job.kernel_s +=
+        KernelSeconds(step) * static_cast<double>(step.name == "micro" ? options.accumulate : 1);
   return job;
 }
 

@@ -1,7 +1,7 @@
 // MeshJob: a training on the devices of a mesh, as one of them runs it.
 //
-// All ranks have the same plan.  It is made of the partitioned graphs (partition/partition.h) by the
-// planner of one device; collectives are nodes of it, which no backend runs yet.
+// All ranks have the same plan.  It is made of the partitioned graphs (partition/partition.h) by
+// the planner of one device; collectives are nodes of it, which no backend runs yet.
 #pragma once
 #include <string>
 #include <vector>

@@ -27,9 +27,8 @@ constexpr int kSteps = 2;
 constexpr double kRate = 1e-3;
 
 Mesh RandomMesh(Dice& dice) {
-  const Mesh meshes[] = {{{{"a", 2}}},           {{{"a", 3}}},
-                         {{{"a", 2}, {"b", 2}}}, {{{"a", 4}}},
-                         {{{"a", 2}, {"b", 3}}}, {{{"a", 2}, {"b", 2}, {"c", 2}}}};
+  const Mesh meshes[] = {{{{"a", 2}}}, {{{"a", 3}}},           {{{"a", 2}, {"b", 2}}},
+                         {{{"a", 4}}}, {{{"a", 2}, {"b", 3}}}, {{{"a", 2}, {"b", 2}, {"c", 2}}}};
   return meshes[dice.Below(6)];
 }
 
@@ -54,8 +53,7 @@ Layout RandomLayout(Dice& dice, const Graph& graph, const Mesh& mesh) {
     const bool variable = info.kind == ValueKind::kParameter || info.kind == ValueKind::kState;
     if (dice.Percent(static_cast<int>(percent)))
       layout.use[id] = RandomSplit(dice, info.type.dims, mesh);
-    if (variable && dice.Percent(40))
-      layout.stored[id] = RandomSplit(dice, info.type.dims, mesh);
+    if (variable && dice.Percent(40)) layout.stored[id] = RandomSplit(dice, info.type.dims, mesh);
   }
   return layout;
 }
