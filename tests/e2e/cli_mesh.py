@@ -62,19 +62,20 @@ class Mesh(RidgeTest):
         plan = self.plan("d=8", "--on", "h100-sxm", "--shard", "zero1")
         self.assertEqual(plan["devices"], 8)
 
-    def refused(self, text, *words, code=2):
-        self.assertIn(text, self.fails(code, "plan", GPT, "--batch", "8", *words))
+    def refuses(self, text, *words, code=2):
+        self.fails(code, text, "plan", GPT, "--batch", "8", *words)
 
     def test_refuses_what_does_not_fit_together(self):
-        self.refused("--shard needs the axes of --mesh. hint: --mesh d=2,t=2", "--shard", "zero1")
-        self.refused("mesh d=3: d=3 does not divide the batch of 8 (input 'tokens' is i64[8,32]). "
+        self.refuses("--shard needs the axes of --mesh. hint: --mesh d=2,t=2", "--shard", "zero1")
+        self.refuses("mesh d=3: d=3 does not divide the batch of 8 (input 'tokens' is i64[8,32]). "
                      "hint: --batch 9", "--mesh", "d=3")
-        self.refused("mesh \"d\": \"d\" is no axis; it must be NAME=SIZE", "--mesh", "d")
-        self.refused("mesh t=2 has no axis d, along which zero1 stores parts. hint: add d=2",
+        self.refuses("mesh \"d\": \"d\" is no axis; it must be NAME=SIZE", "--mesh", "d")
+        self.refuses("mesh t=2 has no axis d, along which zero1 stores parts. hint: add d=2",
                      "--mesh", "t=2", "--shard", "zero1")
-        self.refused("--slices is '4'; there is one slice of a plan on a mesh. hint: leave it out",
+        self.refuses("--slices is '4'; there is one slice of a plan on a mesh. hint: leave it out",
                      "--mesh", "d=2", "--slices", "4")
-        self.refused("--on is 'cpu,cpu'; a mesh is of one kind of device. hint: name one",
+        self.refuses("plan: a rank needs", "--mesh", "d=2", "--fit", "1MiB", code=3)
+        self.refuses("--on is 'cpu,cpu'; a mesh is of one kind of device. hint: name one",
                      "--mesh", "d=2", "--on", "cpu,cpu")
 
 
