@@ -125,6 +125,27 @@ TEST_F(Walk, LeavesALargestElementPending) {
   EXPECT_EQ(parts.local.producer(parts.local.outputs()[0].value)->attrs.text("reduce"), "max");
 }
 
+// (a0 + a1) (b0 + b1) is not a0 b0 + a1 b1.
+TEST_F(Walk, CompletesSumsBeforeTheyAreMultiplied) {
+  GraphBuilder b("g");
+  const Value x = b.Input("x", Matrix(4, 6));
+  const Value first = Op("reduce_sum", {x}, {{"axes", {0}}}, "first");
+  const Value second = Op("reduce_sum", {x * 2.0}, {{"axes", {0}}}, "second");
+  b.Output("y", first * second);
+  const Partitioned parts = Laid(b, {{"x", CutAt(0)}});
+  EXPECT_THAT(OpsOf(parts), ElementsAre("all_reduce first", "all_reduce second"));
+}
+
+// The largest of negatives is not the negative of the largest.
+TEST_F(Walk, CompletesALargestElementBeforeAnythingElse) {
+  GraphBuilder b("g");
+  const Value x = b.Input("x", Matrix(4, 6));
+  const Value most = Op("reduce_max", {x}, {{"axes", {0}}}, "most");
+  b.Output("y", most * -1.0);
+  const Partitioned parts = Laid(b, {{"x", CutAt(0)}});
+  EXPECT_THAT(OpsOf(parts), ElementsAre("all_reduce most"));
+}
+
 // [B,T,C] -> [B*T,C]: rows of cut tokens are a cut in B blocks.
 TEST_F(Walk, FollowsAnInnerDimensionThroughAReshape) {
   GraphBuilder b("g");

@@ -2,14 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "ridge/learn/random_inputs.h"
 #include "ridge/models/layers.h"
 #include "ridge/models/model.h"
 #include "tests/partition/compare.h"
+#include "tests/partition/golden.h"
 #include "tests/partition/nine_layouts.h"
 
 namespace ridge {
@@ -85,11 +82,6 @@ TEST(SharedModels, ResnetTrainsAsOnOneDevice) {
 
 // ---- golden text
 
-std::string GoldenPath() {
-  const char* source = std::getenv("RIDGE_SOURCE_DIR");
-  return fmt::format("{}/tests/partition/collectives.txt", source == nullptr ? "." : source);
-}
-
 std::string CollectivesOfModels() {
   std::string text;
   for (const auto& [spec, batch] :
@@ -107,11 +99,7 @@ std::string CollectivesOfModels() {
 }
 
 TEST(SharedModels, NeedTheCollectivesOnRecord) {
-  const std::string text = CollectivesOfModels();
-  if (std::getenv("RIDGE_UPDATE_TESTS") != nullptr) std::ofstream(GoldenPath()) << text;
-  std::stringstream golden;
-  golden << std::ifstream(GoldenPath()).rdbuf();
-  EXPECT_EQ(text, golden.str()) << "RIDGE_UPDATE_TESTS=1 writes what is there now";
+  ExpectGolden("collectives.txt", CollectivesOfModels());
 }
 
 }  // namespace

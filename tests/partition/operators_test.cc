@@ -11,6 +11,7 @@
 #include "ridge/partition/partition.h"
 #include "tests/ops/case_file.h"
 #include "tests/partition/compare.h"
+#include "tests/partition/golden.h"
 
 namespace ridge {
 namespace {
@@ -140,6 +141,75 @@ TEST_P(SharedOperators, AreTheSameOnDevicesAlongEveryLetter) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, SharedOperators, testing::ValuesIn(AllCaseFiles()),
                          [](const auto& info) { return Stem(info.param); });
+
+// ---- the rules on record
+
+const char* OverName(Factor::Over over) {
+  switch (over) {
+    case Factor::Over::kSum:
+      return "sum";
+    case Factor::Over::kMean:
+      return "mean";
+    case Factor::Over::kMax:
+      return "max";
+    case Factor::Over::kMin:
+      return "min";
+    case Factor::Over::kNothing:
+      return "";
+  }
+  return "";
+}
+
+// "x0.1 x1.0 sum": a letter with its dimensions, "/3" behind one that is cut in three blocks.
+std::string LetterText(const Letters& letters, size_t f) {
+  const Factor& factor = letters.factors()[f];
+  std::string text;
+  bool reduced = false;
+  for (Slot slot : letters.slots()) {
+    const std::optional<Cut> own = letters.CutOf(slot, {f, 0, 1});
+    reduced = reduced || (slot.is_output && !own);
+    if (!own) continue;
+    text += fmt::format("{}{}{}.{}", text.empty() ? "" : " ", slot.is_output ? "y" : "x",
+                        slot.index, own->dim);
+    if (own->blocks > 1) text += fmt::format("/{}", own->blocks);
+  }
+  if (reduced && factor.over != Factor::Over::kNothing)
+    text += fmt::format(" {}", OverName(factor.over));
+  if (factor.divided_attr != nullptr) text += fmt::format(" {}", factor.divided_attr);
+  return text;
+}
+
+// The letters of the case that has the most of them.
+std::string RuleOf(const OpDef& op, const CaseFile& file) {
+  const Mesh mesh{{{"a", 1}}};
+  std::string rule = "none";
+  size_t most = 0;
+  for (const OpCase& op_case : file.cases) {
+    if (op_case.kind == OpCase::Kind::kError) continue;
+    const Result<CaseGraph> made = GraphOfCase(op, op_case);
+    if (!made.ok()) continue;
+    const Letters letters(op, made->graph.Call(made->graph.nodes()[0]), mesh);
+    if (letters.factors().size() <= most) continue;
+    most = letters.factors().size();
+    rule.clear();
+    for (size_t f = 0; f < most; ++f) rule += (f == 0 ? "" : ", ") + LetterText(letters, f);
+  }
+  return rule;
+}
+
+TEST(SharedOperators, HaveTheRulesOnRecord) {
+  std::string text =
+      "# The letters of every operator, in the case of its file that has the most: dimensions of\n"
+      "# operands (x) and results (y) that devices cut together, and what a result that lacks "
+      "them\n"
+      "# is pending as.\n";
+  for (const std::string& path : AllCaseFiles()) {
+    const Result<CaseFile> file = ReadCaseFile(path);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    text += fmt::format("{}: {}\n", file->op, RuleOf(*FindOp(file->op), *file));
+  }
+  ExpectGolden("rules.txt", text);
+}
 
 // Epsilon is a constant of the normal form, which f32 does not have exactly.
 OpCase InF64(OpCase op_case) {
