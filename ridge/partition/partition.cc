@@ -203,13 +203,19 @@ class Partitioner {
       case Linear::kNo:
         return false;
       case Linear::kJointly:
-        return pending == node.inputs.size();
+        return pending == node.inputs.size() || IsSumOfNumbers(node);
       case Linear::kFirst:
         return pending == 1 && first == 0;
       case Linear::kEach:
         return pending == 1;
     }
     return false;
+  }
+
+  // Of a number that is pending and one that is not each device adds its share of the latter: sums
+  // of many numbers, such as the norm of all gradients, are complete at their end.
+  bool IsSumOfNumbers(const Node& node) const {
+    return node.op->name == "add" && graph_.type(node.outputs[0]).rank() == 0;
   }
 
   // ---- nodes
@@ -224,13 +230,22 @@ class Partitioner {
         continue;
       }
       RIDGE_ASSIGN_OR_RETURN(const ValueId at,
-                             Moved(node.inputs[i], OperandSplit(node, letters, axes, i)));
+                             Operand(node, i, OperandSplit(node, letters, axes, i), axes));
       inputs.push_back(at);
     }
     RIDGE_RETURN_IF_ERROR(ShiftDraws(node, letters, axes, inputs));
     RIDGE_RETURN_IF_ERROR(AddLocalNode(node, letters, axes, std::move(inputs)));
     for (ValueId id : node.outputs) RIDGE_RETURN_IF_ERROR(Settle(id));
     return Status();
+  }
+
+  Result<ValueId> Operand(const Node& node, size_t i, const Split& want, const Assignment& axes) {
+    const ValueId id = node.inputs[i];
+    RIDGE_ASSIGN_OR_RETURN(const ValueId at, Moved(id, want));
+    int64_t ranks = 1;
+    for (int axis : axes.pending)
+      if (IsSumOfNumbers(node) && want.PendingBy(axis) == nullptr) ranks *= mesh_.size(axis);
+    return ranks == 1 ? Result<ValueId>(at) : ShareOf(ranks, at, graph_.value(id).name + ".share");
   }
 
   Split OperandSplit(const Node& node, const Letters& letters, const Assignment& axes,

@@ -125,6 +125,17 @@ TEST_F(Walk, LeavesALargestElementPending) {
   EXPECT_EQ(parts.local.producer(parts.local.outputs()[0].value)->attrs.text("reduce"), "max");
 }
 
+// A norm of gradients of which some are whole: one number is reduced, not one for each of them.
+TEST_F(Walk, CompletesASumOfNumbersAtItsEnd) {
+  GraphBuilder b("g");
+  const Value x = b.Input("x", Matrix(4, 6)), c = b.Input("c", Matrix(3, 3));
+  const Value first = Sum(x) + Sum(c);
+  const Value all = first + Sum(Square(x));
+  b.Output("y", Op("sqrt", {Op("square", {all})}));
+  const Partitioned parts = Laid(b, {{"x", CutAt(0)}, {"c", {}}});
+  EXPECT_EQ(parts.collectives.size(), 1u);
+}
+
 // (a0 + a1) (b0 + b1) is not a0 b0 + a1 b1.
 TEST_F(Walk, CompletesSumsBeforeTheyAreMultiplied) {
   GraphBuilder b("g");
