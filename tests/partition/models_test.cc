@@ -80,6 +80,25 @@ TEST(SharedModels, ResnetTrainsAsOnOneDevice) {
                   {{"d=2", ""}, {"d=4", ""}, {"d=8", ""}, {"d=2", "zero1"}, {"d=4", "zero3"}});
 }
 
+// The norm of all gradients is one number, of parts where they are stored in parts.
+TEST(SharedModels, ClipByTheNormOfTheWholeGradient) {
+  const Result<Graph> forward = BuildModel("gpt:layers=1,hidden=16,heads=2,context=8,vocab=24",
+                                           {.batch = 4, .dtype = DType::kF64});
+  ASSERT_TRUE(forward.ok()) << forward.status().message();
+  const Result<StepGraphs> step = TrainingStep(*forward, "sgd", /*clip_norm=*/0.01);
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const NamedNumbers inputs = NumbersOf(RandomInputs(step->whole, 1));
+  for (const NamedLayout& layout :
+       {NamedLayout{"d=2", ""}, {"d=2", "zero1"}, {"t=2", ""}, {"d=2,t=2", "zero3,sequence"}}) {
+    const Result<Partitioned> parts = Lay(step->form, layout);
+    ASSERT_TRUE(parts.ok()) << parts.status().message();
+    EXPECT_EQ(CompareSteps(step->whole, *parts, step->form, inputs, 3), "") << layout.text();
+    int64_t numbers = 0;
+    for (const MeshCollective& c : parts->collectives) numbers += c.bytes == sizeof(double);
+    EXPECT_LE(numbers, 12) << layout.text();
+  }
+}
+
 // ---- golden text
 
 std::string CollectivesOfModels() {

@@ -20,9 +20,11 @@ const std::vector<NamedLayout>& NineLayouts() {
   return layouts;
 }
 
-Result<StepGraphs> TrainingStep(const Graph& forward, const std::string& optimizer) {
+Result<StepGraphs> TrainingStep(const Graph& forward, const std::string& optimizer,
+                                double clip_norm) {
   TrainingGraphOptions options;
   options.optimizer.name = optimizer;
+  options.clip_norm = clip_norm;
   if (optimizer == "sgd") options.optimizer.momentum = 0.9;
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, BuildTrainingGraphs(forward, options));
   RIDGE_ASSIGN_OR_RETURN(Graph form, NormalForm(graphs[0].graph));

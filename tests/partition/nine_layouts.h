@@ -18,7 +18,8 @@ const std::vector<NamedLayout>& NineLayouts();
 struct StepGraphs {
   Graph whole, form;
 };
-Result<StepGraphs> TrainingStep(const Graph& forward, const std::string& optimizer);
+Result<StepGraphs> TrainingStep(const Graph& forward, const std::string& optimizer,
+                                double clip_norm = 0);
 
 Result<Partitioned> Lay(const Graph& form, const NamedLayout& layout);
 
