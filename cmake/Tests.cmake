@@ -109,14 +109,37 @@ function(ridge_add_fake_device layers)
   ridge_add_test_program(ridge_fake_device_test SOURCES ${sources} LINK ${layers})
 endfunction()
 
+# Partitioned graphs on virtual devices: operators from the cases of tests/ops, models and random
+# graphs.
+function(ridge_add_partition_tests)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/partition/*.cc")
+  if(NOT sources OR NOT TARGET ridge_learn)
+    return()
+  endif()
+  ridge_add_test_program(ridge_partition_tests
+    SOURCES ${sources} "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc"
+    LINK ridge_partition ridge_models ridge_learn)
+  file(GLOB drawn CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/generate/draw*.cc")
+  add_executable(ridge_partition_random
+    tests/partition/random/main.cc tests/partition/compare.cc ${drawn}
+    tests/generate/sketch.cc tests/generate/leaves.cc tests/ops/case_file.cc)
+  target_link_libraries(ridge_partition_random
+                        PRIVATE ridge_options ridge_partition ridge_learn)
+  ridge_link_program(ridge_partition_random)
+  ridge_use_pch(ridge_partition_random ridge_pch)
+  add_test(NAME partition_random COMMAND ridge_partition_random --seeds 0:400)
+  ridge_set_test_properties(partition_random fast 1800)
+endfunction()
+
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device)/")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device|partition)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
     ridge_add_fake_device("${layers}")
   endif()
+  ridge_add_partition_tests()
   ridge_add_onnx_nodes()
   ridge_add_seeded_test(generate 0:2000 --every-operator)  # graphs over all differentiable operators
   ridge_add_seeded_test(crossing 0:100)  # trainings through the planner, in all its settings

@@ -9,6 +9,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/plan_history.h"
+#include "ridge/cli/plan_mesh.h"
 #include "ridge/cli/planning.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
@@ -34,6 +35,7 @@ struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
   std::optional<std::string> on, foreign, why, html;
+  MeshFlags mesh;
   bool json = false, history = false, markdown = false;
 };
 
@@ -214,6 +216,21 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
   return {};
 }
 
+// One rank of a mesh, on one kind of device.
+Result<int> RunMeshPlan(const PlanVerb& verb, const std::vector<std::string>& devices,
+                        const Terminal& terminal) {
+  if (devices.size() > 1) {
+    return InvalidArgument(
+        fmt::format("--on is '{}'; a mesh is of one kind of device. hint: name one", *verb.on));
+  }
+  TrainOptions options = verb.train.options;
+  options.device = devices.front();
+  RIDGE_RETURN_IF_ERROR(CheckModel(options));
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options));
+  RIDGE_RETURN_IF_ERROR(PrintMeshPlan(options, verb.mesh, opened.machine, verb.json, terminal));
+  return kExitOk;
+}
+
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
@@ -226,6 +243,9 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
+  if (verb.mesh.shard && !verb.mesh.mesh)
+    return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
+  if (verb.mesh.mesh) return RunMeshPlan(verb, devices, terminal);
   std::vector<DevicePlan> plans;
   for (const std::string& device : devices) {
     RIDGE_ASSIGN_OR_RETURN(DevicePlan plan, PlanOn(device, verb));
@@ -250,6 +270,15 @@ VerbBody AddPlan(CLI::App& app) {
   AddText(app, "--foreign", verb->foreign, "torch|tf",
           "Time of another program on the devices of --on, as published trainings had it")
       ->group("Machine");
+  CLI::Option* mesh = AddText(
+      app, "--mesh", verb->mesh.mesh, "d=N,t=N",
+      "Plan a rank of many devices, a grid with the axes d (shares the batch of --batch) and t "
+      "(shares the weights of attention and MLP): parameters, gradients, optimizer, collectives");
+  mesh->group("Machine");
+  AddText(app, "--shard", verb->mesh.shard, "KIND[,KIND]",
+          "On a --mesh: zero1, zero2 or zero3 stores optimizer states, sums of gradients, "
+          "parameters in parts along d; sequence cuts tokens along t")
+      ->group("Machine");
   CLI::Option* why =
       AddText(app, "--why", verb->why, "OP",
               "Which kernels run an operator or node, and why not others; slices: the plans "
@@ -259,12 +288,14 @@ VerbBody AddPlan(CLI::App& app) {
   why->group(kOutputGroup);
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array");
   json->group(kOutputGroup);
-  AddText(app, "--html", verb->html, "FILE",
-          "Write a page: verdict, memory over the step, roofline, time, sources")
-      ->group(kOutputGroup);
+  CLI::Option* html =
+      AddText(app, "--html", verb->html, "FILE",
+              "Write a page: verdict, memory over the step, roofline, time, sources");
+  html->group(kOutputGroup);
   CLI::Option* markdown = AddSwitch(app, "--markdown", verb->markdown, "Print tables as Markdown");
   markdown->group(kOutputGroup);
   Exclude(json, markdown);
+  for (CLI::Option* other : {why, html, markdown}) Exclude(mesh, other);
   AddSwitch(app, "--history", verb->history,
             "Print what runs on this machine were planned to take and took, and how that scales "
             "the next plan; needs no MODEL")

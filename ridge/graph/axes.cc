@@ -32,12 +32,25 @@ Axes AxesOf(const OpDef& op, const OpCall& call) {
   return op.elementwise != nullptr ? PointwiseAxes(call) : Axes();
 }
 
+Axes SharedAxesOf(const OpDef& op, const OpCall& call) {
+  return op.shared_axes != nullptr ? op.shared_axes(call) : AxesOf(op, call);
+}
+
 Factor Mapped(const OpCall& call, std::initializer_list<int> inputs, int output) {
   Factor factor = Unmapped(call);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (call.has_input(i)) factor.inputs[i] = *(inputs.begin() + i);
   }
   std::fill(factor.outputs.begin(), factor.outputs.end(), output);
+  return factor;
+}
+
+Factor FactorOf(const OpCall& call, std::initializer_list<int> inputs,
+                std::initializer_list<int> outputs, Factor::Over over) {
+  Factor factor = Mapped(call, inputs, Factor::kNone);
+  std::copy_n(outputs.begin(), std::min(outputs.size(), factor.outputs.size()),
+              factor.outputs.begin());
+  factor.over = over;
   return factor;
 }
 

@@ -27,13 +27,19 @@ struct Rows {
 // that do not depend on each other.  An input whose dimension has extent 1 broadcasts.
 struct Factor {
   static constexpr int kNone = -1;
-  enum class Over { kNothing, kSum, kMean };
+  enum class Over { kNothing, kSum, kMean, kMax, kMin };
 
-  std::vector<int> inputs;   // the dimension of each input; kNone: the same for all values of it
-  std::vector<int> outputs;  // of each output; kNone where the output is summed over it
-  Over over = Over::kNothing;
+  std::vector<int> inputs;     // the dimension of each input; kNone: the same for all values of it
+  std::vector<int> outputs;    // of each output; kNone where the output is reduced over it
+  Over over = Over::kNothing;  // kNothing: an output without the dimension is the same for all
   // The attribute that holds the position of the first row, if the rows differ by position.
   const char* offset_attr = nullptr;
+
+  // Of OpDef::shared_axes only.  The dimension of input i is input_blocks[i] blocks, and the index
+  // is the outermost one in each of them; empty: one block each.
+  std::vector<int64_t> input_blocks = {}, output_blocks = {};
+  int64_t extent = 0;  // that the number of parts divides; 0: those of the dimensions
+  const char* divided_attr = nullptr;  // an integer attribute, which each part has its share of
 };
 
 // A dimension in no factor depends on all of itself.
@@ -41,6 +47,8 @@ using Axes = std::vector<Factor>;
 
 // The operator's rule; for an operator without one that is pointwise, PointwiseAxes.
 Axes AxesOf(const OpDef& op, const OpCall& call);
+// OpDef::shared_axes, or AxesOf.
+Axes SharedAxesOf(const OpDef& op, const OpCall& call);
 
 // y = f(a, b, ..), broadcast: each dimension of the output.
 Axes PointwiseAxes(const OpCall& call);
@@ -58,6 +66,9 @@ int BroadcastAxis(const OpCall& call, size_t i, int output_axis);
 
 // A factor of these dimensions of the first inputs, and of dimension `output` of each output.
 Factor Mapped(const OpCall& call, std::initializer_list<int> inputs, int output);
+// A factor of these dimensions of the first inputs and the first outputs; kNone of the others.
+Factor FactorOf(const OpCall& call, std::initializer_list<int> inputs,
+                std::initializer_list<int> outputs, Factor::Over over = Factor::Over::kNothing);
 // Dimension `axis` of input 0, summed in every output.
 Factor Summed(const OpCall& call, int axis, Factor::Over over);
 

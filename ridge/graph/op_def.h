@@ -109,6 +109,9 @@ struct OpDef {
   // Which dimensions of inputs and outputs are one index (axes.h).  nullptr: those of a pointwise
   // operator when `elementwise` is given, else every dimension depends on all of itself.
   std::vector<Factor> (*axes)(const OpCall&) = nullptr;
+  // All factors along which devices share a call (partition/); nullptr: those of `axes`.  They may
+  // sum, take the largest, cut an inner block of a dimension, or divide an attribute.
+  std::vector<Factor> (*shared_axes)(const OpCall&) = nullptr;
   Linear linear = Linear::kNo;
   const char* dims_attr = nullptr;  // the attribute that spells output 0's dims
   bool draws = false;  // random numbers by sample, which dimension 0 of the output counts

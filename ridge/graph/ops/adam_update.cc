@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/moments.h"
 #include "ridge/graph/ops/shared/optimizer.h"
@@ -70,6 +71,14 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   StoreMoment(call, kAdamV, in, out);
 }
 
+// Every element by itself, unless it is rounded by its place or has a part in a block's scale.
+Axes FindSharedAxes(const OpCall& call) {
+  if (call.has_input(kAdamM.rng) || call.has_input(kAdamM.absmax_input)) return {};
+  Axes axes;
+  for (int d = 0; d < call.inputs[0].rank(); ++d) axes.push_back(Mapped(call, {d, d, d, d}, d));
+  return axes;
+}
+
 }  // namespace
 
 OpDef AdamUpdateDef() {
@@ -96,6 +105,7 @@ OpDef AdamUpdateDef() {
       .cost = EstimateCost,
       .in_place = {{0, 0}, {1, 2}, {2, 3}, {3, 7}, {4, 8}},
       .recompute = Recompute::kNever,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

@@ -140,6 +140,14 @@ Axes FindAxes(const OpCall& call) {
   return {batch, queries};
 }
 
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes;
+  for (const AttentionIndex& index : AttentionIndices(call, kMask))
+    axes.push_back(
+        FactorOf(call, {index.q, index.kv, index.kv, index.mask}, {index.y, index.rows}));
+  return axes;
+}
+
 }  // namespace
 
 OpDef AttentionDef() {
@@ -164,6 +172,7 @@ OpDef AttentionDef() {
       .recompute = Recompute::kExpensive,
       .onnx = {"Attention", 23, 23, 23},
       .axes = FindAxes,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/checks.h"
 
@@ -73,6 +74,16 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+// As attention; dk and dv are summed over what k and v have no part of.
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes;
+  for (const AttentionIndex& i : AttentionIndices(call, kMask)) {
+    axes.push_back(FactorOf(call, {i.q, i.kv, i.kv, i.y, i.rows, i.y, i.mask, i.rows},
+                            {i.q, i.kv, i.kv}, Factor::Over::kSum));
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef AttentionGradDef() {
@@ -92,6 +103,7 @@ OpDef AttentionGradDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .recompute = Recompute::kExpensive,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

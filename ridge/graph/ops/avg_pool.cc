@@ -66,6 +66,7 @@ OpDef AvgPoolDef() {
       .recompute = Recompute::kCheap,
       .onnx = {"AveragePool", 7, 22},
       .axes = FirstAxis,
+      .shared_axes = [](const OpCall& call) { return AxesBelow(call, 2); },
       .reference = Reference,
   };
 }

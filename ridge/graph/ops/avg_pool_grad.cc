@@ -1,6 +1,7 @@
 // avg_pool_grad: dx of y = avg_pool(x), from dy.
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
@@ -69,6 +70,8 @@ OpDef AvgPoolGradDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
+      .shared_axes = [](const OpCall& call) { return AxesBelow(call, 2); },
+      .dims_attr = "input_dims",
       .reference = Reference,
   };
 }

@@ -1,6 +1,7 @@
 // bit_cast: the same bits as another dtype of as many bytes.  No kernel runs.
 #include <fmt/format.h>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/elementwise.h"
 
 namespace ridge {
@@ -48,6 +49,7 @@ OpDef BitCastDef() {
       .alias_input = 0,
       .recompute = Recompute::kCheap,
       .onnx = {"BitCast", 26, 26, 26, 26},
+      .shared_axes = [](const OpCall& call) { return AxesBelow(call, call.inputs[0].rank()); },
       .reference = Reference,
   };
 }

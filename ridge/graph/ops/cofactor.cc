@@ -1,4 +1,5 @@
 // cofactor: the cofactors of each matrix, the gradient of det; defined for singular ones too.
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/lu.h"
 
 namespace ridge {
@@ -32,6 +33,7 @@ OpDef CofactorDef() {
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,
+      .shared_axes = [](const OpCall& call) { return AxesBelow(call, call.inputs[0].rank() - 2); },
       .reference = Reference,
   };
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/epilogue.h"
@@ -89,6 +90,22 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   ApplyEpilogue(call, in, kFirstExtra, y);
 }
 
+// Also output channels, and input channels (summed) or groups.
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes = FirstAxisWithExtras(call, kFirstExtra);
+  Factor outputs = FactorOf(call, {Factor::kNone, 0, 0}, {1});
+  for (size_t i = kFirstExtra; i < call.inputs.size(); ++i) outputs.inputs[i] = 1;
+  if (call.integer("groups") != 1) {
+    outputs.inputs[0] = 1;
+    outputs.divided_attr = "groups";
+  } else if (call.inputs.size() <= kFirstExtra && !call.has_input(2) &&
+             call.text("epilogue").empty()) {
+    axes.push_back(FactorOf(call, {1, 1}, {}, Factor::Over::kSum));
+  }
+  axes.push_back(std::move(outputs));
+  return axes;
+}
+
 }  // namespace
 
 OpDef ConvDef() {
@@ -117,6 +134,7 @@ OpDef ConvDef() {
       .recompute = Recompute::kExpensive,
       .onnx = {"Conv", 1, 22},
       .axes = [](const OpCall& call) { return FirstAxisWithExtras(call, kFirstExtra); },
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

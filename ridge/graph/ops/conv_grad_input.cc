@@ -57,6 +57,18 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   });
 }
 
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes = FirstAxis(call);
+  if (call.integer("groups") == 1) {
+    axes.push_back(FactorOf(call, {Factor::kNone, 1}, {1}));
+    axes.push_back(FactorOf(call, {1, 0}, {}, Factor::Over::kSum));
+  } else {
+    axes.push_back(FactorOf(call, {1, 0}, {1}));
+    axes.back().divided_attr = "groups";
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef ConvGradInputDef() {
@@ -82,6 +94,7 @@ OpDef ConvGradInputDef() {
       .recompute = Recompute::kExpensive,
       .onnx = {"ConvTranspose", 1, 22},
       .axes = FirstAxis,
+      .shared_axes = FindSharedAxes,
       .dims_attr = "input_dims",
       .reference = Reference,
   };

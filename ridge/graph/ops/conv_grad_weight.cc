@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/conv.h"
@@ -73,6 +74,19 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+// The batch, which is summed, and channels; dbias is the same for all input channels.
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes = {FactorOf(call, {0, 0}, {}, Factor::Over::kSum)};
+  if (call.integer("groups") == 1) {
+    axes.push_back(FactorOf(call, {Factor::kNone, 1}, {0, 0}));
+    axes.push_back(FactorOf(call, {1}, {1}));
+  } else {
+    axes.push_back(FactorOf(call, {1, 1}, {0, 0}));
+    axes.back().divided_attr = "groups";
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef ConvGradWeightDef() {
@@ -97,6 +111,8 @@ OpDef ConvGradWeightDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
+      .shared_axes = FindSharedAxes,
+      .dims_attr = "weight_dims",
       .reference = Reference,
   };
 }

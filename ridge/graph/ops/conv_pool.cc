@@ -62,6 +62,12 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes = FirstAxis(call);
+  axes.push_back(Mapped(call, {Factor::kNone, 0, 0}, 1));
+  return axes;
+}
+
 }  // namespace
 
 OpDef ConvPoolDef() {
@@ -79,6 +85,7 @@ OpDef ConvPoolDef() {
       .cost = EstimateCost,
       .recompute = Recompute::kExpensive,
       .axes = FirstAxis,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

@@ -1,5 +1,6 @@
 // conv_pool_grad_weight: dw, and dbias when wanted, of y, place = conv_pool(x, w, bias), from x,
 // place and dy; the gradient of the convolution's result, mostly zeros, is never written.
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/conv_pool.h"
 
@@ -48,6 +49,11 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   RunReference(*FindOp("conv_grad_weight"), conv, conv_inputs, out);
 }
 
+Axes FindSharedAxes(const OpCall& call) {
+  return {FactorOf(call, {0, 0, 0}, {}, Factor::Over::kSum),
+          FactorOf(call, {Factor::kNone, 1, 1}, {0, 0}), FactorOf(call, {1}, {1})};
+}
+
 }  // namespace
 
 OpDef ConvPoolGradWeightDef() {
@@ -65,6 +71,8 @@ OpDef ConvPoolGradWeightDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .recompute = Recompute::kExpensive,
+      .shared_axes = FindSharedAxes,
+      .dims_attr = "weight_dims",
       .reference = Reference,
   };
 }

@@ -4,6 +4,7 @@
 // without dividing, so zeros are no special case:
 //   inclusive:  S[j] = dy[j] + x[j+1] S[j+1]
 //   exclusive:  S[j] = dy[j+1] + x[j+1] S[j+1]
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/scan.h"
 
@@ -55,6 +56,12 @@ OpDef CumprodGradDef() {
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,
+      .shared_axes =
+          [](const OpCall& call) {
+            Axes axes = AxesBesidesAttr(call);
+            for (Factor& factor : axes) factor.inputs[1] = factor.inputs[0];
+            return axes;
+          },
       .reference = Reference,
   };
 }

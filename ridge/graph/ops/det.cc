@@ -1,4 +1,5 @@
 // det: the determinant of each matrix.
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/lu.h"
 #include "ridge/graph/ops/shared/reduce.h"
@@ -42,6 +43,7 @@ OpDef DetDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .onnx = {"Det", 11, 22},
+      .shared_axes = [](const OpCall& call) { return AxesBelow(call, call.inputs[0].rank() - 2); },
       .reference = Reference,
   };
 }

@@ -4,6 +4,7 @@
 // step is rounded to its own dtype, so the result is that of the separate nodes, bit for bit.
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/expression.h"
 
 namespace ridge {
@@ -109,6 +110,7 @@ OpDef FusedDef() {
       .cost = EstimateCost,
       .in_place = InPlacePairs(),
       .recompute = Recompute::kCheap,
+      .shared_axes = PointwiseAxes,
       .reference = Reference,
   };
 }

@@ -1,6 +1,7 @@
 // layer_norm_grad: dx, and with a scale dscale and dshift, of layer_norm, from dy.
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
 
@@ -64,6 +65,14 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+// The dimensions before `axis`, over which dscale and dshift are summed.
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes;
+  for (int d = 0; d < CallAxis(call); ++d)
+    axes.push_back(FactorOf(call, {d, d, d, d}, {d}, Factor::Over::kSum));
+  return axes;
+}
+
 }  // namespace
 
 OpDef LayerNormGradDef() {
@@ -82,6 +91,7 @@ OpDef LayerNormGradDef() {
       .cost = EstimateCost,
       .in_place = {{0, 3}},
       .recompute = Recompute::kCheap,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

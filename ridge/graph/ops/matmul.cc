@@ -201,6 +201,18 @@ Axes FindAxes(const OpCall& call) {
   return axes;
 }
 
+// What is summed too, unless something is added to the sum.
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes = FindAxes(call);
+  if (call.inputs.size() > kFirstExtra || call.has_input(kBias) || !call.text("epilogue").empty())
+    return axes;
+  const int a_end = call.inputs[0].rank(), b_end = call.inputs[1].rank();
+  const int a_cols = call.integer("transpose_a") != 0 ? a_end - 2 : a_end - 1;
+  const int b_rows = call.integer("transpose_b") != 0 ? b_end - 1 : b_end - 2;
+  axes.push_back(FactorOf(call, {a_cols, b_rows}, {}, Factor::Over::kSum));
+  return axes;
+}
+
 }  // namespace
 
 OpDef MatmulDef() {
@@ -222,6 +234,7 @@ OpDef MatmulDef() {
       .gradient = Gradient,
       .onnx = {"MatMul", 9, 13, 9},
       .axes = FindAxes,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

@@ -78,6 +78,7 @@ OpDef MaxPoolDef() {
       .recompute = Recompute::kCheap,
       .onnx = {"MaxPool", 1, 22, 0, 12},
       .axes = FirstAxis,
+      .shared_axes = [](const OpCall& call) { return AxesBelow(call, 2); },
       .reference = Reference,
   };
 }

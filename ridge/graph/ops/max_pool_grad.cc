@@ -1,6 +1,7 @@
 // max_pool_grad: dx of y, index = max_pool(x), from index and dy.
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
 #include "ridge/graph/ops/shared/pool_positions.h"
@@ -110,6 +111,10 @@ OpDef MaxPoolGradDef() {
       .gradient = Gradient,
       .no_gradient_inputs = {0},
       .recompute = Recompute::kCheap,
+      .shared_axes = [](const OpCall& call) -> Axes {
+        return {Mapped(call, {0, 0}, 0), Mapped(call, {1, 1}, 1)};
+      },
+      .dims_attr = "input_dims",
       .reference = Reference,
   };
 }

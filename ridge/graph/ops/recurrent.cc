@@ -122,6 +122,20 @@ Axes BatchAxes(const OpCall& call) {
   return {batch};
 }
 
+// Of the gradient: the batch of every operand that has it.
+Axes BatchAxesOf(const RecurrentOp& op, const OpCall& call) {
+  const auto axis = [](const RecurrentOperand& operand) {
+    if (operand.shape == RecurrentOperand::kSteps) return 1;
+    return operand.shape == RecurrentOperand::kState ? 0 : Factor::kNone;
+  };
+  Factor batch = FactorOf(call, {}, {});
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.has_input(i)) batch.inputs[i] = axis(op.inputs[i]);
+  for (size_t k = 0; k < call.outputs.size(); ++k) batch.outputs[k] = axis(op.outputs[k]);
+  batch.over = Factor::Over::kSum;
+  return {batch};
+}
+
 // ---- gradient
 
 // The states before each step, [seq_len, batch, hidden], from the first one and y.
@@ -296,6 +310,7 @@ void AppendOps(std::vector<OpDef>& all) {
                          std::span<double* const> out) { Reference(cell, call, in, out); };
   all.push_back(std::move(forward));
   OpDef back = DefOf<cell, &RecurrentCell::back>();
+  back.shared_axes = [](const OpCall& call) { return BatchAxesOf(cell.back, call); };
   back.reference = [](const OpCall& call, std::span<const double* const> in,
                       std::span<double* const> out) { GradReference(cell, call, in, out); };
   all.push_back(std::move(back));

@@ -96,6 +96,7 @@ OpDef MaxDef() {
   op.attr_defaults = ExtremumAttrs();
   op.infer_types = InferExtremum;
   op.gradient = [](GradBuilder& g) { g.dx() = ExtremumGrad(g, /*sign=*/1); };
+  op.shared_axes = MaximizedAxes;
   op.reference = MaxReference;
   return op;
 }
@@ -114,6 +115,7 @@ OpDef MinDef() {
   op.attr_defaults = ExtremumAttrs();
   op.infer_types = InferExtremum;
   op.gradient = [](GradBuilder& g) { g.dx() = ExtremumGrad(g, /*sign=*/-1); };
+  op.shared_axes = MinimizedAxes;
   op.reference = MinReference;
   return op;
 }

@@ -1,6 +1,8 @@
 // reshape: y = the elements of x, in order, under other dims.  No kernel runs: y is x's bytes.
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
@@ -90,6 +92,51 @@ Axes FindAxes(const OpCall& call) {
   return axes;
 }
 
+// The dimensions of a shape from the outermost to the innermost, taken off factor by factor.
+struct Digits {
+  const Dims* dims;
+  size_t at = 0;
+  int64_t blocks = 1;  // taken off the dimension `at`
+
+  // What is left of a dimension that is not used up.
+  int64_t Left() {
+    while (at < dims->size() && (*dims)[at] == blocks) ++at, blocks = 1;
+    return at < dims->size() ? (*dims)[at] / blocks : 1;
+  }
+};
+
+// The indices that both shapes consist of, inner ones too: [6, 4] -> [3, 8] has 3, 2 and 4.  Where
+// the rest of both dimensions has no common factor, what lies before the next dimension that begins
+// in both is whole.
+Axes FindSharedAxes(const OpCall& call) {
+  const Dims &x = call.inputs[0].dims, &y = call.outputs[0].dims;
+  if (call.inputs[0].elements() == 0) return FindAxes(call);
+  Axes axes;
+  Digits from{&x}, to{&y};
+  while (true) {
+    const int64_t common = std::gcd(from.Left(), to.Left());
+    if (from.at == x.size() || to.at == y.size()) return axes;
+    if (common == 1) {  // to where as many elements of both are behind
+      int64_t left_x = from.Left(), left_y = to.Left();
+      while (left_x != left_y) {
+        if (left_x < left_y) {
+          left_x *= x[++from.at];
+        } else {
+          left_y *= y[++to.at];
+        }
+      }
+      from = {&x, from.at + 1}, to = {&y, to.at + 1};
+      continue;
+    }
+    Factor factor = Mapped(call, {static_cast<int>(from.at)}, static_cast<int>(to.at));
+    factor.input_blocks = {from.blocks};
+    factor.output_blocks = {to.blocks};
+    factor.extent = common;
+    axes.push_back(std::move(factor));
+    from.blocks *= common, to.blocks *= common;
+  }
+}
+
 }  // namespace
 
 OpDef ReshapeDef() {
@@ -111,6 +158,7 @@ OpDef ReshapeDef() {
       .recompute = Recompute::kCheap,
       .onnx = {"Reshape", 5, 13, 5, 5},
       .axes = FindAxes,
+      .shared_axes = FindSharedAxes,
       .linear = Linear::kJointly,
       .dims_attr = "dims",
       .reference = Reference,

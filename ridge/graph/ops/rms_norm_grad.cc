@@ -1,6 +1,7 @@
 // rms_norm_grad: dx, and with a scale dscale, of rms_norm, from dy.
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
 
@@ -50,6 +51,14 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+// The dimensions before `axis`, over which dscale is summed.
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes;
+  for (int d = 0; d < CallAxis(call); ++d)
+    axes.push_back(FactorOf(call, {d, d, d}, {d}, Factor::Over::kSum));
+  return axes;
+}
+
 }  // namespace
 
 OpDef RmsNormGradDef() {
@@ -68,6 +77,7 @@ OpDef RmsNormGradDef() {
       .cost = EstimateCost,
       .in_place = {{0, 2}},
       .recompute = Recompute::kCheap,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

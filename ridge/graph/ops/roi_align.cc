@@ -2,6 +2,7 @@
 //
 // The number of samples that a region's size gives is taken as given; the regions have a gradient
 // through the places of the samples.
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/roi.h"
@@ -57,6 +58,11 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   });
 }
 
+// Regions and channels.
+Axes FindSharedAxes(const OpCall& call) {
+  return {Mapped(call, {Factor::kNone, 0, 0}, 0), Mapped(call, {1}, 1)};
+}
+
 }  // namespace
 
 OpDef RoiAlignDef() {
@@ -79,6 +85,7 @@ OpDef RoiAlignDef() {
       .no_gradient_inputs = {2},
       .recompute = Recompute::kCheap,
       .onnx = {"RoiAlign", 10, 22},
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

@@ -1,6 +1,7 @@
 // roi_align_grad: dx, and drois when wanted, of y = roi_align(x, rois, batch_indices), from dy.
 #include <fmt/format.h>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/roi.h"
@@ -108,6 +109,12 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   });
 }
 
+// Regions, over which dx is summed, and channels, over which drois is.
+Axes FindSharedAxes(const OpCall& call) {
+  return {FactorOf(call, {0, 0, 0}, {Factor::kNone, 0}, Factor::Over::kSum),
+          FactorOf(call, {Factor::kNone, Factor::kNone, 1, 1}, {1}, Factor::Over::kSum)};
+}
+
 }  // namespace
 
 OpDef RoiAlignGradDef() {
@@ -130,6 +137,8 @@ OpDef RoiAlignGradDef() {
       .gradient = Gradient,
       .no_gradient_inputs = {1},
       .recompute = Recompute::kCheap,
+      .shared_axes = FindSharedAxes,
+      .dims_attr = "input_dims",
       .reference = Reference,
   };
 }

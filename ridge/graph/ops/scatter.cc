@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/gather.h"
 #include "ridge/graph/ops/shared/index_map.h"
@@ -158,6 +159,14 @@ void Gradient(GradBuilder& g) {
   if (g.needs_dx(2)) g.dx(2) = Gather(g.dy(), g.x(1));
 }
 
+// The dimensions of a row.
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes;
+  for (int d = 1; d < call.inputs[0].rank(); ++d)
+    axes.push_back(Mapped(call, {d, Factor::kNone, call.inputs[1].rank() + d - 1}, d));
+  return axes;
+}
+
 }  // namespace
 
 OpDef ScatterDef() {
@@ -178,6 +187,7 @@ OpDef ScatterDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
       .onnx = {"ScatterND", 11, 13, 11, 11},
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

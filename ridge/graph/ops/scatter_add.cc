@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/gather.h"
@@ -51,6 +52,20 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   });
 }
 
+// Those of y besides `axis`, and those of the indices, which are summed.
+Axes FindSharedAxes(const OpCall& call) {
+  const int rank = call.outputs[0].rank(), taken = call.inputs[0].rank();
+  const int given = static_cast<int>(call.integer("axis"));
+  const int axis = given < 0 ? given + rank : given;
+  Axes axes;
+  for (int d = 0; d < rank; ++d) {
+    if (d != axis) axes.push_back(Mapped(call, {Factor::kNone, d < axis ? d : d + taken - 1}, d));
+  }
+  for (int d = 0; d < taken; ++d)
+    axes.push_back(FactorOf(call, {d, axis + d}, {}, Factor::Over::kSum));
+  return axes;
+}
+
 }  // namespace
 
 OpDef ScatterAddDef() {
@@ -71,6 +86,8 @@ OpDef ScatterAddDef() {
       .no_gradient_inputs = {0},
       .recompute = Recompute::kCheap,
       .onnx = {"ScatterND", 11, 13, 11, 11},
+      .shared_axes = FindSharedAxes,
+      .dims_attr = "dims",
       .reference = Reference,
   };
 }

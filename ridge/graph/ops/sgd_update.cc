@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/moments.h"
 #include "ridge/graph/ops/shared/optimizer.h"
@@ -70,6 +71,15 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   if (has_buffer) StoreMoment(call, kSgdBuffer, in, out);
 }
 
+// Every element by itself, unless it is rounded by its place or has a part in a block's scale.
+Axes FindSharedAxes(const OpCall& call) {
+  if (call.has_input(kSgdBuffer.rng) || call.has_input(kSgdBuffer.absmax_input)) return {};
+  Axes axes;
+  for (int d = 0; d < call.inputs[0].rank(); ++d)
+    axes.push_back(Mapped(call, {d, d, Factor::kNone, d}, d));
+  return axes;
+}
+
 }  // namespace
 
 OpDef SgdUpdateDef() {
@@ -89,6 +99,7 @@ OpDef SgdUpdateDef() {
       .cost = EstimateCost,
       .in_place = {{0, 0}, {1, 3}, {2, 5}},
       .recompute = Recompute::kNever,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

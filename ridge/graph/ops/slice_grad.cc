@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/slice.h"
 #include "ridge/graph/ops/shared/strided.h"
@@ -45,6 +46,19 @@ AttrMap Defaults() {
   return attrs;
 }
 
+// The dimensions of which slice reads all.
+Axes FindSharedAxes(const OpCall& call) {
+  const Dims& dims = call.outputs[0].dims;
+  const Result<std::vector<SliceRange>> ranges = SliceRanges(call, dims);
+  Axes axes;
+  for (int d = 0; ranges.ok() && d < call.outputs[0].rank(); ++d) {
+    const SliceRange& range = (*ranges)[static_cast<size_t>(d)];
+    if (range.start == 0 && range.step == 1 && range.count == dims[static_cast<size_t>(d)])
+      axes.push_back(Mapped(call, {d}, d));
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef SliceGradDef() {
@@ -58,6 +72,8 @@ OpDef SliceGradDef() {
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,
       .gradient = Gradient,
+      .shared_axes = FindSharedAxes,
+      .dims_attr = "dims",
       .reference = Reference,
   };
 }

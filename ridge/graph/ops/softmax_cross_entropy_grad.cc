@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/cross_entropy.h"
@@ -87,6 +88,12 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+Axes FindSharedAxes(const OpCall& call) {
+  Axes axes;
+  for (int d = 0; d < call.inputs[1].rank(); ++d) axes.push_back(Mapped(call, {d, d, d}, d));
+  return axes;
+}
+
 }  // namespace
 
 OpDef SoftmaxCrossEntropyGradDef() {
@@ -106,6 +113,7 @@ OpDef SoftmaxCrossEntropyGradDef() {
       .no_gradient_inputs = {1},
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
+      .shared_axes = FindSharedAxes,
       .reference = Reference,
   };
 }

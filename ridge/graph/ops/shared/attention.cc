@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
@@ -193,6 +194,23 @@ double VisiblePairs(const OpCall& call) {
   const auto ends = static_cast<double>(VisibleKeys(call, some) + VisibleKeys(call, full - 1));
   const double partly = full > some ? between * ends / 2 : 0;
   return partly + static_cast<double>(queries - full) * all;
+}
+
+std::vector<AttentionIndex> AttentionIndices(const OpCall& call, size_t mask) {
+  constexpr int kNone = Factor::kNone, kRank = 4;  // of the scores, to which the mask broadcasts
+  const std::string& layout = call.text("layout");
+  const auto of_mask = [&](int axis) {
+    if (!call.has_input(mask)) return kNone;
+    return std::max(axis - (kRank - call.inputs[mask].rank()), kNone);
+  };
+  const bool packed = layout == "packed", rows = layout == "rows";
+  const int head = rows || packed ? 2 : 1;
+  const bool shared = !packed && ExtentsOf(call).kv_heads == 1;  // one of k for all of q
+  std::vector<AttentionIndex> indices = {{0, packed ? kNone : 0, 0, 0, of_mask(0)}};
+  indices.push_back({packed ? 3 : head, packed || shared ? kNone : head, head, 1, of_mask(1)});
+  if (!packed && call.integer("causal") == 0)
+    indices.push_back({rows ? 1 : 2, kNone, rows ? 1 : 2, 2, of_mask(2)});
+  return indices;
 }
 
 std::array<int64_t, 4> MaskStrides(const AttentionExtents& e, const Dims& mask) {

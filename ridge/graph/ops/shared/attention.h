@@ -58,6 +58,15 @@ double VisiblePairs(const OpCall& call);
 // Keys that query i can see by causality: [0, result).
 int64_t VisibleKeys(const OpCall& call, int64_t query);
 
+// An index of the loops that devices can share: its dimensions of q, of k and v, of y, of logsumexp
+// and of the mask, or Factor::kNone.
+struct AttentionIndex {
+  int q, kv, y, rows, mask;
+};
+// Batch, heads, and unless the order of tokens hides some, queries.  Heads of q that read one head
+// of k go together.
+std::vector<AttentionIndex> AttentionIndices(const OpCall& call, size_t mask);
+
 // Where mask[b,h,i,j] lies: the sum of index times stride, 0 where the mask repeats.
 std::array<int64_t, 4> MaskStrides(const AttentionExtents& e, const Dims& mask);
 

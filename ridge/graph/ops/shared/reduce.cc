@@ -51,6 +51,10 @@ Axes AxesOver(const OpCall& call, Factor::Over over) {
 
 Axes SummedAxes(const OpCall& call) { return AxesOver(call, Factor::Over::kSum); }
 
+Axes MaximizedAxes(const OpCall& call) { return AxesOver(call, Factor::Over::kMax); }
+
+Axes MinimizedAxes(const OpCall& call) { return AxesOver(call, Factor::Over::kMin); }
+
 Axes AveragedAxes(const OpCall& call) { return AxesOver(call, Factor::Over::kMean); }
 
 Dims KeptDims(const Dims& dims, const std::vector<int64_t>& axes) {

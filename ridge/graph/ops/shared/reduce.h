@@ -37,6 +37,8 @@ Result<std::vector<TensorType>> InferReduce(const OpCall& call) {
 Axes KeptAxes(const OpCall& call);
 Axes SummedAxes(const OpCall& call);
 Axes AveragedAxes(const OpCall& call);
+Axes MaximizedAxes(const OpCall& call);
+Axes MinimizedAxes(const OpCall& call);
 
 // One flop an input element.
 Cost ReduceCost(const OpCall& call);

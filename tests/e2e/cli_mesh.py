@@ -1,0 +1,83 @@
+"""`ridge plan --mesh`: what a rank of many devices keeps and sends, and what is refused."""
+import json
+import unittest
+
+from _ridge import RidgeTest
+
+GPT = "gpt:layers=2,hidden=64,heads=4,context=32,vocab=128"
+STATE = ["parameters_bytes", "gradients_bytes", "optimizer_bytes", "other_bytes"]
+
+
+class Mesh(RidgeTest):
+    def plan(self, mesh, *words, model=GPT):
+        return json.loads(self.ok("plan", model, "--batch", "8", "--mesh", mesh, *words, "--json"))
+
+    def count(self, plan, op, axis):
+        return sum(c["count"] for c in plan["collectives"] if (c["op"], c["axis"]) == (op, axis))
+
+    def test_says_what_a_rank_keeps_and_sends(self):
+        plan = self.plan("d=2,t=2", "--shard", "zero3,sequence")
+        self.assertEqual(plan["mesh"], {"d": 2, "t": 2})
+        self.assertEqual((plan["devices"], plan["shard"]), (4, "zero3,sequence"))
+        self.assertEqual(plan["tensor_pairs"], 4)
+        for key in STATE:
+            self.assertLessEqual(plan["rank"][key], plan["one_device"][key])
+        self.assertLess(plan["rank"]["arena_bytes"], plan["rank"]["peak_bytes"])
+        for collective in plan["collectives"]:
+            self.assertEqual(set(collective),
+                             {"step", "op", "axis", "ranks", "count", "bytes", "sent_bytes"})
+            times = 2 if collective["op"] == "all_reduce" else 1
+            self.assertEqual(collective["sent_bytes"], times * collective["bytes"] // 2)
+
+    def test_stages_of_zero_keep_their_parts(self):
+        whole = self.plan("d=4")
+        one = whole["one_device"]
+        for stage, cut in ((0, []), (1, ["gradients", "optimizer"]),
+                           (3, ["parameters", "gradients", "optimizer"])):
+            plan = self.plan("d=4", *(["--shard", f"zero{stage}"] if stage else []))
+            for what in ("parameters", "gradients", "optimizer"):
+                key = f"{what}_bytes"
+                self.assertEqual(plan["rank"][key], one[key] // (4 if what in cut else 1), what)
+
+    def test_a_rank_needs_less_memory_the_more_is_cut(self):
+        peaks = [self.plan(*words)["rank"]["arena_bytes"]
+                 for words in (["d=1"], ["d=2"], ["d=2", "--shard", "zero3"], ["d=4,t=2"])]
+        self.assertEqual(peaks, sorted(peaks, reverse=True))
+
+    def test_accumulated_gradients_leave_once_an_update(self):
+        plan = self.plan("d=2", "--accumulate", "4")
+        steps = {c["step"]: c["count"] for c in plan["collectives"] if c["op"] == "all_reduce"}
+        self.assertEqual(steps["update"], 29)  # the parameters
+        self.assertLess(steps["micro"], 5)  # numbers
+
+    def test_the_text_has_the_numbers_of_the_json(self):
+        text = self.ok("plan", GPT, "--batch", "8", "--mesh", "d=2,t=2")
+        plan = self.plan("d=2,t=2")
+        self.assertTrue(text.startswith(f"{GPT}, batch 8, 4 devices: mesh d=2,t=2, shard none\n"))
+        for collective in plan["collectives"]:
+            self.assertRegex(text, rf"{collective['op']} +{collective['axis']} +2 +"
+                                   rf"{collective['count']} ")
+
+    def test_plans_for_a_device_that_is_not_here(self):
+        plan = self.plan("d=8", "--on", "h100-sxm", "--shard", "zero1")
+        self.assertEqual(plan["devices"], 8)
+
+    def refuses(self, text, *words, code=2):
+        self.fails(code, text, "plan", GPT, "--batch", "8", *words)
+
+    def test_refuses_what_does_not_fit_together(self):
+        self.refuses("--shard needs the axes of --mesh. hint: --mesh d=2,t=2", "--shard", "zero1")
+        self.refuses("mesh d=3: d=3 does not divide the batch of 8 (input 'tokens' is i64[8,32]). "
+                     "hint: --batch 9", "--mesh", "d=3")
+        self.refuses("mesh \"d\": \"d\" is no axis; it must be NAME=SIZE", "--mesh", "d")
+        self.refuses("mesh t=2 has no axis d, along which zero1 stores parts. hint: add d=2",
+                     "--mesh", "t=2", "--shard", "zero1")
+        self.refuses("--slices is '4'; there is one slice of a plan on a mesh. hint: leave it out",
+                     "--mesh", "d=2", "--slices", "4")
+        self.refuses("plan: a rank needs", "--mesh", "d=2", "--fit", "1MiB", code=3)
+        self.refuses("--on is 'cpu,cpu'; a mesh is of one kind of device. hint: name one",
+                     "--mesh", "d=2", "--on", "cpu,cpu")
+
+
+if __name__ == "__main__":
+    unittest.main()
