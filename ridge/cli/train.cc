@@ -36,6 +36,7 @@ struct TrainVerb {
   std::optional<std::string> resume;  // "": in --out, else the newest run
   std::optional<std::string> checkpoint, save_config;
   std::vector<std::string> sweeps;
+  std::optional<double> late_after_s;
   bool allow_different = false;
   bool find_lr = false, json = false;
 };
@@ -173,7 +174,8 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(options.devices));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> ranks,
-                         JoinRanks({devices, request.given.contains("devices")}));
+                         JoinRanks({devices, request.given.contains("devices"),
+                                    verb.late_after_s.value_or(kLateAfter_s)}));
   const Training training = {verb, request, options, shown};
   if (ranks == nullptr) return RunTraining(training, nullptr);
   const Status alike = CheckRanks(*ranks, training);
@@ -187,6 +189,10 @@ VerbBody AddTrain(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
   AddGroup(app, verb->train, OptionGroup::kDevices);
+  AddNumber(app, "--late-after", verb->late_after_s, {.maximum = 86400}, "SECONDS",
+            "End the job, and name the rank, when one keeps the others waiting for so long without "
+            "reason (5; 0: never)")
+      ->group("Devices");
   AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
                   "Continue the run in DIR (the newest one); needs no other option; with --epochs "

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ridge/backend/host_kernel.h"
+#include "ridge/dist/rank_doing.h"
 #include "ridge/dist/tree_sum.h"
 
 namespace ridge {
@@ -50,10 +51,16 @@ class TreeAddKernel : public HostKernel<TreeAddKernel> {
 
 class TreeSumKernel : public HostKernel<TreeSumKernel> {
  public:
-  TreeSumKernel(Backend& backend, std::unique_ptr<TreeSum> sum)
-      : device_(backend.device()), threads_(backend.threads()), sum_(std::move(sum)) {}
+  TreeSumKernel(Backend& backend, Communicator& ranks, const std::string& step,
+                std::unique_ptr<TreeSum> sum)
+      : device_(backend.device()),
+        threads_(backend.threads()),
+        ranks_(ranks),
+        name_(KeptName(fmt::format("all_reduce '{}'", step))),
+        sum_(std::move(sum)) {}
 
   Status Run(const KernelBuffers&) {
+    const NamedExchanges named(ranks_, name_);
     RIDGE_RETURN_IF_ERROR(sum_->Send());
     device_.ForEachPart(threads_, [&](int part) { sum_->Combine(part, threads_); });
     return sum_->Gather();
@@ -62,6 +69,8 @@ class TreeSumKernel : public HostKernel<TreeSumKernel> {
  private:
   Device& device_;
   const int threads_;
+  Communicator& ranks_;
+  const char* const name_;
   const std::unique_ptr<TreeSum> sum_;
 };
 
@@ -119,7 +128,8 @@ Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const P
       place.parts.push_back(memory.BlockAt(static_cast<int64_t>(k)));
     place.scratch = memory.arena + node.workspace_offset;
     kernel = std::make_unique<TreeSumKernel>(
-        backend, std::make_unique<TreeSum>(*communicator, share, block, std::move(place)));
+        backend, *communicator, memory.step.name,
+        std::make_unique<TreeSum>(*communicator, share, block, std::move(place)));
   }
   return kernel;
 }

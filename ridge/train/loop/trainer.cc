@@ -11,6 +11,7 @@
 #include "ridge/core/units.h"
 #include "ridge/core/version.h"
 #include "ridge/dist/agreement.h"
+#include "ridge/dist/rank_doing.h"
 #include "ridge/graph/text.h"
 #include "ridge/plan/tree_sums.h"
 #include "ridge/runtime/kernel_times.h"
@@ -568,6 +569,7 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   record_ = result.record;
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
   if (data_.report_set() == data_.eval_set()) return true;
+  const DoingScope doing(machine_.communicator, {RankWork::kEvaluation, result.state.step});
   Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, data_.eval_subject,
                       options_.batch, data_.workers, data_.bad_records, machine_.communicator);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());

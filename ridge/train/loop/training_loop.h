@@ -75,6 +75,7 @@ class TrainingLoop {
 
   Status RunUpdate();
   Status RunStep(int step, int slot);
+  Status RunInTime(int step, int slot);
   Status LossFailure(const Status& status, int step, int slot);
   void Advance();
   int64_t Epoch() const;
