@@ -17,6 +17,7 @@
 #include "ridge/cli/sweep.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/train_observer.h"
+#include "ridge/cli/train_words.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
@@ -183,9 +184,8 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   return EndRanks(*ranks, RunTraining(training, ranks.get()));
 }
 
-}  // namespace
-
-VerbBody AddTrain(CLI::App& app) {
+// The flags of the verb, and where their values are.
+std::shared_ptr<TrainVerb> AddFlags(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
   AddGroup(app, verb->train, OptionGroup::kDevices);
@@ -226,6 +226,34 @@ VerbBody AddTrain(CLI::App& app) {
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);
   AddSaveConfigFlag(app, verb->save_config);
+  return verb;
+}
+
+}  // namespace
+
+Result<TrainWords> ReadTrainWords(const std::vector<std::string>& words) {
+  CLI::App app("", "train");
+  const auto verb = AddFlags(app);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  try {
+    app.parse(std::move(reversed));
+    ApplyEnvironment(app);
+    ApplyConfig(app);
+  } catch (const CLI::ParseError& error) {
+    return InvalidArgument(fmt::format("train: {}. hint: ridge train --help", error.what()));
+  }
+  if (!verb->sweeps.empty() || verb->find_lr || verb->save_config) {
+    return InvalidArgument(
+        "train: --sweep, --find-lr and --save-config make no run of their own. hint: leave them out");
+  }
+  RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, *verb));
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
+  RIDGE_RETURN_IF_ERROR(CheckOptions(options));
+  return TrainWords{options, request.resume, request.given};
+}
+
+VerbBody AddTrain(CLI::App& app) {
+  const auto verb = AddFlags(app);
   return [&app, verb] { return RunTrain(app, *verb); };
 }
 

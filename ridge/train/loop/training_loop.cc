@@ -340,8 +340,9 @@ void TrainingLoop::SaveCheckpoint(bool due) {
   request_.log->Flush();
   saving_s_ += MonotonicSeconds() - begin;
   Warn("no checkpoint", result_.last_checkpoint);
-  if (result_.last_checkpoint.ok())
-    request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
+  if (!result_.last_checkpoint.ok()) return;
+  if (request_.on_checkpoint) request_.on_checkpoint(state_.step);
+  request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
 }
 
 void TrainingLoop::Warn(const char* what, const Status& status) {

@@ -11,6 +11,7 @@
 // stopped update is discarded, unless the model has statistics: its batches have changed them,
 // which cannot be undone.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -36,6 +37,8 @@ struct LoopRequest {
   TrainObserver* observer = nullptr;
   Communicator* communicator = nullptr;  // of the ranks that train together; nullptr: one
   CheckpointState start;                 // of a new run, or loaded
+  // Called after each checkpoint; may be empty.
+  std::function<void(int64_t step)> on_checkpoint = {};
   int64_t preempt_after_step = -1;       // as TrainRequest
   int64_t kill_after_step = -1;
 };
