@@ -97,8 +97,9 @@ Status CheckKubernetes(const LaunchVerb& verb, const std::string& on, Mpi mpi) {
                     on));
   }
   if (on == "trainjob" && mpi != Mpi::kOpenMpi)
-    return InvalidArgument("launch --on trainjob: its schema has host files of Open MPI alone. "
-                           "hint: --on mpijob, or --mpi openmpi");
+    return InvalidArgument(
+        "launch --on trainjob: its schema has host files of Open MPI alone. "
+        "hint: --on mpijob, or --mpi openmpi");
   return Status();
 }
 
@@ -175,7 +176,8 @@ Result<Launch> MakeLaunch(const LaunchVerb& verb) {
   launch.on = verb.on.value_or("mpirun");
   if (verb.words.empty() || verb.words.front() != "train") {
     return InvalidArgument(
-        "launch: the training is missing. hint: ridge launch --devices 2 -- train MODEL --data SPEC");
+        "launch: the training is missing. hint: ridge launch --devices 2 -- train MODEL --data "
+        "SPEC");
   }
   RIDGE_ASSIGN_OR_RETURN(launch.train, ReadTrainWords({verb.words.begin() + 1, verb.words.end()}));
   RIDGE_RETURN_IF_ERROR(CheckWords(verb, launch.train));
@@ -234,14 +236,13 @@ Result<int> RunProgram(const std::vector<std::string>& words) {
 
 std::string LaunchJson(const Launch& launch) {
   using Json = nlohmann::ordered_json;
-  const Json json = {
-      {"on", launch.on},
-      {"folder", launch.job.folder},
-      {"devices", launch.job.devices},
-      {"batch", launch.train.options.batch},
-      {"slices", SlicesOf(launch.train.options, launch.job.devices)},
-      {"file", launch.file.empty() ? Json() : Json(launch.file)},
-      {"command", launch.command}};
+  const Json json = {{"on", launch.on},
+                     {"folder", launch.job.folder},
+                     {"devices", launch.job.devices},
+                     {"batch", launch.train.options.batch},
+                     {"slices", SlicesOf(launch.train.options, launch.job.devices)},
+                     {"file", launch.file.empty() ? Json() : Json(launch.file)},
+                     {"command", launch.command}};
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -257,8 +258,8 @@ Result<int> RunLaunch(const LaunchVerb& verb) {
   std::optional<Mpirun> mpirun;
   if (launch.on == "mpirun") {
     RIDGE_ASSIGN_OR_RETURN(
-        mpirun, FindMpirun(verb.mpi ? std::optional(launch.job.mpi) : std::nullopt,
-                           launch.job.devices));
+        mpirun,
+        FindMpirun(verb.mpi ? std::optional(launch.job.mpi) : std::nullopt, launch.job.devices));
     std::vector<std::string> program = {launch.job.program};
     program.insert(program.end(), launch.first.begin(), launch.first.end());
     launch.command =
@@ -276,8 +277,7 @@ Result<int> RunLaunch(const LaunchVerb& verb) {
   if (!verb.json) {
     say(fmt::format("{}: {}", launch.job.folder, launch.plan));
     if (!launch.file.empty()) say(fmt::format("{} is written", launch.file));
-    if (!verb.submit)
-      PrintData(fmt::format("{}\n", ShellLine(launch.command)));
+    if (!verb.submit) PrintData(fmt::format("{}\n", ShellLine(launch.command)));
   }
   if (!verb.submit) return kExitOk;
   if (!mpirun) return SubmitFile(launch);

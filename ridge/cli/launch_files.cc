@@ -59,8 +59,8 @@ std::string PodSpec(const LaunchJob& job, const std::string& container,
       container, Quoted(job.image), kWorkFolder);
   if (!command.empty()) text += fmt::format("  command: {}\n", QuotedList(command));
   if (computes && job.cpus > 0) {
-    text += fmt::format("  resources:\n    limits:\n      cpu: {}\n",
-                        job.cpus * job.devices_per_node);
+    text +=
+        fmt::format("  resources:\n    limits:\n      cpu: {}\n", job.cpus * job.devices_per_node);
   }
   text += fmt::format(
       "  volumeMounts:\n"
@@ -84,14 +84,17 @@ constexpr char kSlurmEnd[] =
     "code=$?\n"
     "\n"
     "# The verdict is the run's own: exit codes of launchers differ.\n"
-    "field() {{ sed -n \"s/^ *\\\"$1\\\": \\\"\\{{0,1\\}}\\([^\\\",]*\\)\\\"\\{{0,1\\}},\\{{0,1\\}}\\$/\\1/p\" {0}/status.json 2>/dev/null; }}\n"
+    "field() {{ sed -n \"s/^ *\\\"$1\\\": "
+    "\\\"\\{{0,1\\}}\\([^\\\",]*\\)\\\"\\{{0,1\\}},\\{{0,1\\}}\\$/\\1/p\" {0}/status.json "
+    "2>/dev/null; }}\n"
     "state=$(field state)\n"
     "again=no\n"
     "case \"$state\" in\n"
     "  done) exit 0 ;;\n"
     "  stopped) code=75 again=yes ;;                 # it has a checkpoint\n"
     "  failed) [ \"$(field may_retry)\" = true ] && again=yes ;;\n"
-    "  *) case $code in [2-7]) ;; *) again=yes ;; esac ;;  # killed, or it never came to its folder\n"
+    "  *) case $code in [2-7]) ;; *) again=yes ;; esac ;;  # killed, or it never came to its "
+    "folder\n"
     "esac\n"
     "if [ $again = yes ] && [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {1} ]; then\n"
     "  scontrol requeue \"$SLURM_JOB_ID\"\n"
@@ -130,8 +133,8 @@ std::string SlurmScript(const LaunchJob& job) {
       "#SBATCH --signal=TERM@120\n\n"
       "# Two minutes before the time is up all ranks write a checkpoint and end.  Each start goes "
       "on from the newest one.\n";
-  std::vector<std::string> words = {
-      "srun", job.mpi == Mpi::kOpenMpi ? "--mpi=pmix" : "--mpi=pmi2", "--kill-on-bad-exit=1"};
+  std::vector<std::string> words = {"srun", job.mpi == Mpi::kOpenMpi ? "--mpi=pmix" : "--mpi=pmi2",
+                                    "--kill-on-bad-exit=1"};
   if (job.cpus > 0) words.push_back(fmt::format("--cpus-per-task={}", job.cpus));
   words.push_back(job.program);
   words.insert(words.end(), job.words.begin(), job.words.end());

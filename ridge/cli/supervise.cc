@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ridge/cli/exit_codes.h"
+#include "ridge/core/files.h"
 #include "ridge/core/process.h"
 #include "ridge/core/units.h"
 #include "ridge/train/store/checkpoint.h"
@@ -22,7 +23,8 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::seconds(1);  // before a restart
-constexpr double kUntilLauncherEnds_s = 15;       // once the run itself has ended
+constexpr int kPollsBetweenLooks = 10;
+constexpr double kUntilLauncherEnds_s = 15;  // once its ranks have
 
 volatile std::sig_atomic_t asked = 0;  // the first signal that asked to stop
 volatile pid_t launcher = 0;
@@ -75,16 +77,30 @@ bool HasEnded(const std::string& folder) {
   return status.ok() && *status && (*status)->state != RunPhase::kRunning;
 }
 
-// Waits for mpirun; one that stays when its ranks have ended (a network that is down) is killed.
+// Whether a process has children; true where the system does not say.
+bool HasChildren(pid_t process) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const fs::directory_entry& thread :
+       fs::directory_iterator(fmt::format("/proc/{}/task", process), error)) {
+    const Result<std::string> children = ReadFile(thread.path() / "children", 1 << 20);
+    if (!children.ok() || !children->empty()) return true;
+  }
+  return static_cast<bool>(error);
+}
+
+// Waits for mpirun.  One that stays when its ranks have ended is killed: over a network that is
+// down, and Open MPI's when a rank was killed while it started.
 int WaitForLauncher(pid_t child, const std::string& folder) {
-  double ended_s = 0;
-  for (;;) {
+  double needed_s = MonotonicSeconds();
+  for (int polls = 0;; ++polls) {
     int state = 0;
     const pid_t done = waitpid(child, &state, WNOHANG);
     if (done == child) return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (done < 0 && errno != EINTR) return kExitFailed;
-    if (ended_s == 0 && HasEnded(folder)) ended_s = MonotonicSeconds();
-    if (ended_s > 0 && MonotonicSeconds() - ended_s > kUntilLauncherEnds_s) kill(-child, SIGKILL);
+    if (polls % kPollsBetweenLooks == 0 && HasChildren(child) && !HasEnded(folder))
+      needed_s = MonotonicSeconds();
+    if (MonotonicSeconds() - needed_s > kUntilLauncherEnds_s) kill(-child, SIGKILL);
     std::this_thread::sleep_for(kPoll);
   }
 }
@@ -147,25 +163,23 @@ RestartPolicy::Decision RestartPolicy::After(const Attempt& attempt) {
                   : "stopped before the first checkpoint"};
   }
   if (spoke && state == RunPhase::kStopped)
-    return Again(fmt::format("a rank was asked to stop, checkpoint at step {}",
-                             attempt.checkpoint_after),
-                 progress);
+    return Again(
+        fmt::format("a rank was asked to stop, checkpoint at step {}", attempt.checkpoint_after),
+        progress);
   if (spoke && state == RunPhase::kFailed) {
     if (attempt.status->may_retry) return Again("failed: " + attempt.status->why, progress);
     return {false, FailureCode(attempt.code), "failed: " + attempt.status->why};
   }
   if (!spoke && IsOwnRefusal(attempt.code)) return {false, attempt.code, ""};  // it said why
-  return Again(fmt::format("ended without a word (mpirun's exit code is {}), newest checkpoint: {}",
-                           attempt.code,
-                           attempt.checkpoint_after > 0
-                               ? fmt::format("step {}", attempt.checkpoint_after)
-                               : "none"),
-               progress);
+  return Again(
+      fmt::format(
+          "ended without a word (mpirun's exit code is {}), newest checkpoint: {}", attempt.code,
+          attempt.checkpoint_after > 0 ? fmt::format("step {}", attempt.checkpoint_after) : "none"),
+      progress);
 }
 
 Result<int> Supervise(const LaunchJob& job, const Mpirun& mpirun,
-                      const std::vector<std::string>& first,
-                      const RestartPolicy::Limits& limits,
+                      const std::vector<std::string>& first, const RestartPolicy::Limits& limits,
                       const std::function<void(const std::string&)>& say) {
   const Signals signals;
   RestartPolicy policy(limits);
@@ -175,11 +189,10 @@ Result<int> Supervise(const LaunchJob& job, const Mpirun& mpirun,
     words.insert(words.end(), more.begin(), more.end());
     RIDGE_ASSIGN_OR_RETURN(
         const Attempt attempt,
-        RunOnce(job, MpirunWords(mpirun, {policy.devices(), PhysicalCores(), geteuid() == 0},
-                                 words)));
+        RunOnce(job,
+                MpirunWords(mpirun, {policy.devices(), PhysicalCores(), geteuid() == 0}, words)));
     const RestartPolicy::Decision decision = policy.After(attempt);
-    if (!decision.text.empty())
-      say(fmt::format("attempt {}: {}", number, decision.text));
+    if (!decision.text.empty()) say(fmt::format("attempt {}: {}", number, decision.text));
     if (!decision.again) return decision.code;
     for (auto waited = kPoll * 0; waited < kPause && asked == 0; waited += kPoll)
       std::this_thread::sleep_for(kPoll);

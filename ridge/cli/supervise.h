@@ -16,9 +16,9 @@ namespace ridge::cli {
 
 // How one attempt ended.
 struct Attempt {
-  std::optional<RunStatus> status;  // none: it did not come to its run folder
-  int code = 0;                     // of mpirun; 128 plus a signal's number
-  bool asked = false;               // by a signal to stop
+  std::optional<RunStatus> status;                      // none: it did not come to its run folder
+  int code = 0;                                         // of mpirun; 128 plus a signal's number
+  bool asked = false;                                   // by a signal to stop
   int64_t checkpoint_before = 0, checkpoint_after = 0;  // newest steps; 0: none
 };
 
@@ -49,8 +49,7 @@ class RestartPolicy {
 // The exit code of the launch.  `first`: words of the first attempt behind the program, `job.words`
 // those of the others.  Fails with kDevice (no mpirun), kUnavailable.
 Result<int> Supervise(const LaunchJob& job, const Mpirun& mpirun,
-                      const std::vector<std::string>& first,
-                      const RestartPolicy::Limits& limits,
+                      const std::vector<std::string>& first, const RestartPolicy::Limits& limits,
                       const std::function<void(const std::string&)>& say);
 
 }  // namespace ridge::cli

@@ -244,7 +244,8 @@ Result<TrainWords> ReadTrainWords(const std::vector<std::string>& words) {
   }
   if (!verb->sweeps.empty() || verb->find_lr || verb->save_config) {
     return InvalidArgument(
-        "train: --sweep, --find-lr and --save-config make no run of their own. hint: leave them out");
+        "train: --sweep, --find-lr and --save-config make no run of their own. hint: leave them "
+        "out");
   }
   RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, *verb));
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));

@@ -240,7 +240,7 @@ class Files(RidgeTest):
         self.refused(2, "launch: the training is missing. hint: ridge launch --devices 2 -- train MODEL --data SPEC", "launch")
         self.refused(2, "launch: --devices stands behind `train`. hint: ridge launch --devices N -- train ...",
                      "launch", "--", "train", *SMALL, "--devices", "2")
-        self.refused(2, "launch: batch 2 in 2 slices is too little for 3 devices. hint: --slices 2 behind `train`",
+        self.refused(2, "launch: batch 2 in 2 slices is too little for 3 devices. hint: --slices 3 behind `train`",
                      "launch", "--devices", "3", "--", "train", *SMALL, "--batch", "2", "--slices", "2")
         self.refused(2, "launch --on mpijob: --image and --claim are missing. hint: --image NAME, the container with ridge, "
                      "sshd and an MPI; --claim NAME, the volume claim that holds data and runs",
@@ -306,7 +306,7 @@ def block(lines, indent):
     while lines:
         line = lines[0]
         here = len(line) - len(line.lstrip())
-        if here < indent or (here == indent and isinstance(value, dict) and line.lstrip().startswith("- ")):
+        if here < indent or (isinstance(value, list) and not line.lstrip().startswith("- ")) or (here == indent and isinstance(value, dict) and line.lstrip().startswith("- ")):
             break
         assert here == indent, line
         if isinstance(value, list):

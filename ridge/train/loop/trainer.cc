@@ -121,8 +121,8 @@ class TrainRun {
   std::unique_ptr<Executor> executor_;
   std::optional<RunFolder> folder_;
   std::optional<std::string> status_folder_;  // the run's, at every rank, once it is there
-  std::optional<EvaluationRecord> record_;  // of the last evaluation
-  ScheduleOptions schedule_before_;         // of the checkpoint
+  std::optional<EvaluationRecord> record_;    // of the last evaluation
+  ScheduleOptions schedule_before_;           // of the checkpoint
 };
 
 Result<TrainOutcome> TrainRun::Train() {
@@ -215,7 +215,9 @@ Result<TrainOutcome> TrainRun::TrainToEnd() {
   }
   TrainingLoop loop({&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log,
                      &observer_, machine_.communicator, start,
-                     [this](int64_t step) { SayStatus({RunPhase::kRunning, step, step}); },
+                     [this](int64_t step) {
+                       SayStatus({RunPhase::kRunning, step, step});
+                     },
                      request_.preempt_after_step, request_.kill_after_step});
   Result<LoopResult> result = loop.Run();
   Result<TrainOutcome> outcome = result.ok() ? Conclude(*result) : result.status();

@@ -39,7 +39,7 @@ struct LoopRequest {
   CheckpointState start;                 // of a new run, or loaded
   // Called after each checkpoint; may be empty.
   std::function<void(int64_t step)> on_checkpoint = {};
-  int64_t preempt_after_step = -1;       // as TrainRequest
+  int64_t preempt_after_step = -1;  // as TrainRequest
   int64_t kill_after_step = -1;
 };
 

@@ -20,7 +20,7 @@ enum class RunPhase {
 
 struct RunStatus {
   RunPhase state = RunPhase::kRunning;
-  int64_t step = 0;                   // updates done when this was written
+  int64_t step = 0;                        // updates done when this was written
   std::optional<int64_t> checkpoint = {};  // step of the newest complete one
   int64_t ranks = 1;
   std::string why = {};    // kFailed
