@@ -79,6 +79,66 @@ std::string PodSpec(const LaunchJob& job, const std::string& container,
   return text;
 }
 
+// Of a TrainingRuntime, up to its replicated jobs.
+std::string RuntimeHead(const LaunchJob& job) {
+  return fmt::format(
+      "apiVersion: trainer.kubeflow.org/v1alpha1\n"
+      "kind: TrainingRuntime\n"
+      "metadata:\n"
+      "  name: {0}\n"
+      "  labels:\n"
+      "    trainer.kubeflow.org/framework: mpi\n"
+      "spec:\n"
+      "  mlPolicy:\n"
+      "    numNodes: {1}\n"
+      "    mpi:\n"
+      "      numProcPerNode: {2}\n"
+      "      mpiImplementation: OpenMPI\n"
+      "      sshAuthMountPath: /root/.ssh\n"
+      "      runLauncherAsNode: false\n"
+      "  template:\n"
+      "    spec:\n"
+      "      network:\n"
+      "        publishNotReadyAddresses: true\n"
+      "      failurePolicy:\n"
+      "        maxRestarts: {3}\n"
+      "      successPolicy:\n"
+      "        operator: All\n"
+      "        targetReplicatedJobs: [launcher]\n"
+      "      replicatedJobs:\n",
+      job.name, job.nodes(), job.devices_per_node, job.max_restarts);
+}
+
+std::string ReplicatedJob(const char* name, const char* more, const std::string& pod) {
+  return fmt::format(
+             "      - name: {}\n"
+             "{}"
+             "          spec:\n"
+             "            template:\n"
+             "              spec:\n",
+             name, more) +
+         Indented(16, pod);
+}
+
+std::string TrainJobOf(const LaunchJob& job) {
+  return fmt::format(
+      "apiVersion: trainer.kubeflow.org/v1alpha1\n"
+      "kind: TrainJob\n"
+      "metadata:\n"
+      "  name: {0}\n"
+      "spec:\n"
+      "  runtimeRef:\n"
+      "    apiGroup: trainer.kubeflow.org\n"
+      "    kind: TrainingRuntime\n"
+      "    name: {0}\n"
+      "  trainer:\n"
+      "    image: {1}\n"
+      "    numNodes: {2}\n"
+      "    numProcPerNode: {3}\n"
+      "    command: {4}\n",
+      job.name, Quoted(job.image), job.nodes(), job.devices_per_node, QuotedList(MpirunIn(job)));
+}
+
 // {0}: the run folder, {1}: how many restarts.
 constexpr char kSlurmEnd[] =
     "code=$?\n"
@@ -176,71 +236,19 @@ std::string MpiJobYaml(const LaunchJob& job) {
 }
 
 std::string TrainJobYaml(const LaunchJob& job) {
-  const auto replicated = [&](const char* name, const char* more, const std::string& pod) {
-    return fmt::format(
-               "      - name: {}\n"
-               "{}"
-               "          spec:\n"
-               "            template:\n"
-               "              spec:\n",
-               name, more) +
-           Indented(16, pod);
-  };
-  std::string text = fmt::format(
-      "apiVersion: trainer.kubeflow.org/v1alpha1\n"
-      "kind: TrainingRuntime\n"
-      "metadata:\n"
-      "  name: {0}\n"
-      "  labels:\n"
-      "    trainer.kubeflow.org/framework: mpi\n"
-      "spec:\n"
-      "  mlPolicy:\n"
-      "    numNodes: {1}\n"
-      "    mpi:\n"
-      "      numProcPerNode: {2}\n"
-      "      mpiImplementation: OpenMPI\n"
-      "      sshAuthMountPath: /root/.ssh\n"
-      "      runLauncherAsNode: false\n"
-      "  template:\n"
-      "    spec:\n"
-      "      network:\n"
-      "        publishNotReadyAddresses: true\n"
-      "      failurePolicy:\n"
-      "        maxRestarts: {3}\n"
-      "      successPolicy:\n"
-      "        operator: All\n"
-      "        targetReplicatedJobs: [launcher]\n"
-      "      replicatedJobs:\n",
-      job.name, job.nodes(), job.devices_per_node, job.max_restarts);
-  text += replicated("node", "        template:\n",
-                     PodSpec(job, "node", {"/usr/sbin/sshd", "-De"}, /*computes=*/true));
-  text += replicated("launcher",
-                     "        dependsOn:\n"
-                     "        - name: node\n"
-                     "          status: Ready\n"
-                     "        template:\n"
-                     "          metadata:\n"
-                     "            labels:\n"
-                     "              trainer.kubeflow.org/trainjob-ancestor-step: trainer\n",
-                     PodSpec(job, "node", {}, /*computes=*/false));
-  return text + fmt::format(
-                    "---\n"
-                    "apiVersion: trainer.kubeflow.org/v1alpha1\n"
-                    "kind: TrainJob\n"
-                    "metadata:\n"
-                    "  name: {0}\n"
-                    "spec:\n"
-                    "  runtimeRef:\n"
-                    "    apiGroup: trainer.kubeflow.org\n"
-                    "    kind: TrainingRuntime\n"
-                    "    name: {0}\n"
-                    "  trainer:\n"
-                    "    image: {1}\n"
-                    "    numNodes: {2}\n"
-                    "    numProcPerNode: {3}\n"
-                    "    command: {4}\n",
-                    job.name, Quoted(job.image), job.nodes(), job.devices_per_node,
-                    QuotedList(MpirunIn(job)));
+  return RuntimeHead(job) +
+         ReplicatedJob("node", "        template:\n",
+                       PodSpec(job, "node", {"/usr/sbin/sshd", "-De"}, /*computes=*/true)) +
+         ReplicatedJob("launcher",
+                       "        dependsOn:\n"
+                       "        - name: node\n"
+                       "          status: Ready\n"
+                       "        template:\n"
+                       "          metadata:\n"
+                       "            labels:\n"
+                       "              trainer.kubeflow.org/trainjob-ancestor-step: trainer\n",
+                       PodSpec(job, "node", {}, /*computes=*/false)) +
+         "---\n" + TrainJobOf(job);
 }
 
 }  // namespace ridge::cli

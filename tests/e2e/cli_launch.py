@@ -70,7 +70,7 @@ class Supervised(RidgeTest):
 
     def test_without_progress_it_goes_on_with_a_rank_fewer(self):
         whole = self.undisturbed()
-        job = self.launch("--devices", "3", "--min-devices", "2", env={"RIDGE_TEST_DELAY": ""})
+        job = self.launch("--devices", "3", "--min-devices", "2")
         first = self.ranks_at(job, 3, 300)
         os.kill(first[1], signal.SIGKILL)
         for ranks in (3, 3):  # before they have trained
@@ -118,6 +118,20 @@ class Supervised(RidgeTest):
                     self.assertEqual(status["checkpoint"], self.newest())
                     self.assertEqual(said[-1], f"ridge: attempt 1: stopped, checkpoint at step {self.newest()}")
                     subprocess.run(["rm", "-r", self.path("run")], check=True)
+
+    def test_the_launchers_own_codes_do_not_say_what_became_of_a_run(self):
+        expected = {("openmpi", "TERM"): {1, 143}, ("openmpi", "INT"): {1}, ("openmpi", "USR1"): {75}, ("openmpi", "KILL"): {137},
+                    ("mpich", "TERM"): {0, 75}, ("mpich", "INT"): {0, 75}, ("mpich", "USR1"): {75}, ("mpich", "KILL"): {9}}
+        for (mpi, name), codes in expected.items():
+            with self.subTest(mpi=mpi, signal=name):
+                job = subprocess.Popen([*MPIRUN[mpi], "-n", "2", RIDGE, *LONG, "--out", "run"], cwd=self.folder, env=environment(),
+                                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                ranks = self.ranks_at(job, 2, 100)
+                os.kill(ranks[1] if name == "KILL" else job.pid, getattr(signal, "SIG" + name))
+                said = job.communicate(timeout=60)[1]
+                self.assertIn(job.returncode, codes, said)
+                self.assertEqual(self.status()["state"], "running" if name == "KILL" else "stopped")
+                subprocess.run(["rm", "-r", self.path("run")], check=True)
 
     def test_what_would_fail_again_is_not_started_again(self):
         train = ["train", *SMALL, "--slices", "4", "--steps", "50", "--out", "run", "-q"]
