@@ -32,9 +32,10 @@ std::string WorkText(RankWork work) {
   return "works";
 }
 
-LateRanks::LateRanks(int own, int ranks, double limit_s)
+LateRanks::LateRanks(int own, int ranks, double limit_s, std::vector<std::string> elsewhere)
     : own_(static_cast<size_t>(own)),
       limit_s_(limit_s),
+      elsewhere_(std::move(elsewhere)),
       seen_(static_cast<size_t>(ranks)),
       next_note_s_(kFirstNote_s) {}
 
@@ -60,8 +61,10 @@ bool LateRanks::IsTooSlow(const Seen& seen) const {
 }
 
 std::string LateRanks::Late(size_t rank) const {
-  return fmt::format("rank {} is late: at collective {}, its process {}", rank,
-                     seen_[rank].line.collective(), seen_[rank].line.process);
+  const std::string machine = ElsewhereOf(rank);
+  return fmt::format("rank {} is late: {}at collective {}, its process {}{}", rank,
+                     machine.empty() ? "" : "last seen ", seen_[rank].line.collective(),
+                     seen_[rank].line.process, machine.empty() ? "" : " on " + machine);
 }
 
 // A rank whose second thread does not run either.
@@ -69,7 +72,9 @@ std::optional<std::string> LateRanks::Silent() const {
   for (size_t rank = 0; rank < seen_.size(); ++rank) {
     const Seen& seen = seen_[rank];
     if (rank == own_ || seen.line.place == 0 || seen.silent_s < limit_s_) continue;
-    return fmt::format("{} does not run (no heartbeat for {:.1f} s)", Late(rank), seen.silent_s);
+    return fmt::format("{} does not run{} (no heartbeat for {:.1f} s)", Late(rank),
+                       ElsewhereOf(rank).empty() ? "" : ", or that machine is cut off",
+                       seen.silent_s);
   }
   return std::nullopt;
 }

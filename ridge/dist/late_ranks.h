@@ -33,8 +33,9 @@ struct WaitingFor {
 
 class LateRanks {
  public:
-  // A rank is given `limit_s` seconds at least.
-  LateRanks(int own, int ranks, double limit_s);
+  // A rank is given `limit_s` seconds at least.  `elsewhere`: by rank the name of its machine, ""
+  // of this one's; empty where all are here.
+  LateRanks(int own, int ranks, double limit_s, std::vector<std::string> elsewhere = {});
 
   // The verdict of this moment, `elapsed_s` after the last one; nullopt when all is well, and
   // between two notes.  `name`: of the exchange that this rank is in, which moves `bytes`.
@@ -54,10 +55,12 @@ class LateRanks {
   std::optional<std::string> Transport(int64_t bytes) const;
   std::optional<std::string> WhomToWaitFor();
   std::string Late(size_t rank) const;
+  std::string ElsewhereOf(size_t rank) const { return elsewhere_.empty() ? "" : elsewhere_[rank]; }
   bool IsTooSlow(const Seen& seen) const;
 
   const size_t own_;
   const double limit_s_;
+  const std::vector<std::string> elsewhere_;
   std::vector<Seen> seen_;  // by rank
   double next_note_s_;
 };

@@ -123,6 +123,20 @@ TEST_F(LateRanksTest, KnowsNothingOfRanksThatItDoesNotSee) {
             "machine is late: 1 on other machines are, or the transport does not progress");
 }
 
+TEST_F(LateRanksTest, NamesTheMachineOfARankThatIsElsewhere) {
+  LateRanks late(/*own=*/0, /*ranks=*/3, /*limit_s=*/5, {"", "", "node7"});
+  std::optional<WaitingFor> waiting;
+  for (int i = 0; i < 7 && !waiting; ++i) {
+    Beat({0, 1});
+    waiting = late.Look(lines_, 1, kName, bytes_);
+  }
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(
+      waiting->text.substr(waiting->text.find("; ") + 2),
+      "rank 2 is late: last seen at collective 147, its process 102 on node7 does not run, or "
+      "that machine is cut off (no heartbeat for 5.0 s)");
+}
+
 TEST_F(LateRanksTest, SaysNothingWhileItIsNotInAnExchange) {
   lines_[0].place = kInside + 1;
   lines_[1].place = kBehind;

@@ -87,7 +87,8 @@ Status MpiCommunicator::Watch(double limit_s, std::function<void(const std::stri
   options.tell = std::move(tell);
   options.end = [] { std::_Exit(kLateExitCode); };
   RIDGE_ASSIGN_OR_RETURN(delay_, TestDelay::FromEnvironment(rank_));
-  watcher_ = std::make_unique<RankWatcher>(std::move(board), std::move(options));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<FarBoard> far, FarBoard::Open(*this, *board));
+  watcher_ = std::make_unique<RankWatcher>(std::move(board), std::move(far), std::move(options));
   return Status();
 }
 

@@ -36,13 +36,14 @@ struct Place {
 };
 using PageName = std::array<char, 96>;
 
-Place PlaceOfThisRank() {
+Place PlaceOfThisRank(const std::string& machine) {
   Place place;
   (void)gethostname(place.machine.data(), place.machine.size() - 1);
   const Result<std::string> boot = ReadFile("/proc/sys/kernel/random/boot_id", 4096);
   struct stat shared {};
   if (!boot.ok() || stat(kFolder, &shared) != 0) return place;
-  std::copy_n(boot->data(), std::min(boot->size(), place.boot.size() - 1), place.boot.data());
+  const std::string text = machine.empty() ? *boot : machine;
+  std::copy_n(text.data(), std::min(text.size(), place.boot.size() - 1), place.boot.data());
   place.file_system = shared.st_dev;
   place.has_memory = 1;
   return place;
@@ -72,12 +73,18 @@ void* OwnPage(int64_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankBoard>> RankBoard::Open(Communicator& ranks) {
+Result<std::unique_ptr<RankBoard>> RankBoard::Open(Communicator& ranks,
+                                                   const std::string& machine) {
   const auto own = static_cast<size_t>(ranks.rank());
   const int64_t bytes = BytesFor(ranks.size());
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> places, GatherFromAll(ranks, PlaceOfThisRank()));
-  size_t first = 0;
-  while (first < own && !places[first].Shares(places[own])) ++first;
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> places,
+                         GatherFromAll(ranks, PlaceOfThisRank(machine)));
+  const auto first_beside = [&](size_t rank) {
+    size_t first = 0;
+    while (first < rank && !places[first].Shares(places[rank])) ++first;
+    return first;
+  };
+  const size_t first = first_beside(own);
 
   PageName name{};
   void* page = nullptr;
@@ -95,7 +102,10 @@ Result<std::unique_ptr<RankBoard>> RankBoard::Open(Communicator& ranks) {
   if (page == nullptr)
     return Status(ErrorCode::kUnavailable, "the system refused a page of memory");
   std::unique_ptr<RankBoard> board(new RankBoard(page, ranks.size()));
-  for (const Place& place : places) board->machines_.emplace_back(place.machine.data());
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    board->machines_.emplace_back(places[rank].machine.data());
+    board->firsts_.push_back(static_cast<int>(first_beside(rank)));
+  }
   board->line(ranks.rank()).process.store(getpid());
   return board;
 }

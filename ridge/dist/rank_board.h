@@ -29,8 +29,10 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between proces
 class RankBoard {
  public:
   // Called by all ranks.  Where a machine has no shared memory its ranks see only themselves.
-  // Fails as Exchange does.
-  static Result<std::unique_ptr<RankBoard>> Open(Communicator& ranks);
+  // `machine`: for tests, ranks with different texts are on different machines.  Fails as Exchange
+  // does.
+  static Result<std::unique_ptr<RankBoard>> Open(Communicator& ranks,
+                                                 const std::string& machine = "");
   ~RankBoard();
   RankBoard(const RankBoard&) = delete;
   RankBoard& operator=(const RankBoard&) = delete;
@@ -38,6 +40,8 @@ class RankBoard {
   int ranks() const { return ranks_; }
   BoardLine& line(int rank) { return lines()[rank]; }
   const std::string& machine_of(int rank) const { return machines_[static_cast<size_t>(rank)]; }
+  // The first rank that shares this one's page.
+  int first_beside(int rank) const { return firsts_[static_cast<size_t>(rank)]; }
 
   // True for the first rank of the machine that calls it: one speaks for all.
   bool ClaimWord() { return head()->exchange(1) == 0; }
@@ -53,7 +57,8 @@ class RankBoard {
 
   void* const page_;
   const int ranks_;
-  std::vector<std::string> machines_;  // by rank
+  std::vector<std::string> machines_;  // by rank: its name
+  std::vector<int> firsts_;            // by rank
 };
 
 }  // namespace ridge

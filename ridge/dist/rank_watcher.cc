@@ -33,17 +33,28 @@ class NoSignals {
 
 }  // namespace
 
-RankWatcher::RankWatcher(std::unique_ptr<RankBoard> board, Options options)
+RankWatcher::RankWatcher(std::unique_ptr<RankBoard> board, std::unique_ptr<FarBoard> far,
+                         Options options)
     : board_(std::move(board)),
+      far_(std::move(far)),
       options_(std::move(options)),
       own_(board_->line(options_.rank)),
-      late_(options_.rank, board_->ranks(), options_.limit_s),
+      late_(options_.rank, board_->ranks(), options_.limit_s, Elsewhere(*board_, options_.rank)),
       lines_(static_cast<size_t>(board_->ranks())),
       name_(kUnnamed) {
   own_.place.store(2);  // seen, and behind an exchange
   (void)pthread_getcpuclockid(pthread_self(), &first_thread_);
   const NoSignals blocked;
   thread_ = std::thread([this] { Watch(); });
+}
+
+std::vector<std::string> RankWatcher::Elsewhere(const RankBoard& board, int rank) {
+  std::vector<std::string> names;
+  for (int other = 0; other < board.ranks(); ++other) {
+    const bool here = board.first_beside(other) == board.first_beside(rank);
+    names.push_back(here ? "" : board.machine_of(other));
+  }
+  return names;
 }
 
 RankWatcher::~RankWatcher() {
@@ -134,6 +145,7 @@ void RankWatcher::Watch() {
                             [this] { return stops_; })) {
     const double now_s = MonotonicSeconds();
     Beat();
+    if (far_ != nullptr) far_->Exchange(*board_);
     Look(now_s - looked_s);
     looked_s = now_s;
     if (ends()) return EndUnlessTaken(lock);

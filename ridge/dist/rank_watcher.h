@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "ridge/dist/far_board.h"
 #include "ridge/dist/late_ranks.h"
 #include "ridge/dist/rank_board.h"
 
@@ -26,8 +27,8 @@ class RankWatcher {
     std::function<void(const std::string&)> tell;  // a line for the user, from the second thread
     std::function<void()> end;                     // ends the job; need not return
   };
-  // Of the thread that makes it.
-  RankWatcher(std::unique_ptr<RankBoard> board, Options options);
+  // Of the thread that makes it.  `far`: brings the lines of other machines; null for none.
+  RankWatcher(std::unique_ptr<RankBoard> board, std::unique_ptr<FarBoard> far, Options options);
   ~RankWatcher();
   RankWatcher(const RankWatcher&) = delete;
   RankWatcher& operator=(const RankWatcher&) = delete;
@@ -49,9 +50,11 @@ class RankWatcher {
   void Beat();
   void Look(double elapsed_s);
   void EndUnlessTaken(std::unique_lock<std::mutex>& lock);
+  static std::vector<std::string> Elsewhere(const RankBoard& board, int rank);
   RankLine LineOf(int rank);
 
   const std::unique_ptr<RankBoard> board_;
+  const std::unique_ptr<FarBoard> far_;
   const Options options_;
   BoardLine& own_;
   LateRanks late_;

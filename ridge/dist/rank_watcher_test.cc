@@ -57,7 +57,7 @@ TEST(RankWatcherTest, ARankThatDoesNotComeIsNamedToThoseThatWait) {
   RunRanks(2, [](Communicator& ranks) {
     auto board = RankBoard::Open(ranks);
     ASSERT_TRUE(board.ok());
-    RankWatcher watcher(std::move(*board), OptionsOf(ranks.rank()));
+    RankWatcher watcher(std::move(*board), nullptr, OptionsOf(ranks.rank()));
     watcher.Name("all_reduce 'train'");
     watcher.Tell({RankWork::kStep, 4, 0.001});
     if (ranks.rank() == 0) {
@@ -79,11 +79,67 @@ TEST(RankWatcherTest, ARankThatDoesNotComeIsNamedToThoseThatWait) {
   });
 }
 
+TEST(FarBoardTest, RanksOfOtherMachinesAreSeenToo) {
+  RunRanks(4, [](Communicator& ranks) {
+    auto board = RankBoard::Open(ranks, ranks.rank() < 2 ? "a" : "b");
+    ASSERT_TRUE(board.ok());
+    EXPECT_EQ((*board)->first_beside(3), 2);
+    auto far = FarBoard::Open(ranks, **board);
+    ASSERT_TRUE(far.ok());
+    EXPECT_EQ(*far != nullptr, ranks.rank() % 2 == 0);  // one of each machine
+    (*board)->line(ranks.rank()).place.store(static_cast<uint64_t>(10 + ranks.rank()));
+    (*board)->line(ranks.rank()).step.store(100 + ranks.rank());
+    (*board)->line(ranks.rank()).beats.store(1);
+    ASSERT_TRUE(Barrier(ranks).ok());
+    const double end_s = MonotonicSeconds() + 10;
+    const auto sees_all = [&] {
+      for (int rank = 0; rank < 4; ++rank) {
+        if ((*board)->line(rank).place.load() != static_cast<uint64_t>(10 + rank)) return false;
+      }
+      return true;
+    };
+    while (!sees_all() && MonotonicSeconds() < end_s) {
+      if (*far != nullptr) (*far)->Exchange(**board);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_TRUE(sees_all()) << ranks.rank();
+    for (int rank = 0; rank < 4; ++rank) EXPECT_EQ((*board)->line(rank).step.load(), 100 + rank);
+    // The others may still wait for this one's lines.
+    for (int i = 0; i < 20; ++i) {
+      if (*far != nullptr) (*far)->Exchange(**board);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ASSERT_TRUE(Barrier(ranks).ok());
+  });
+}
+
+TEST(FarBoardTest, ADatagramWithoutTheKeyOrOfWrongRanksChangesNothing) {
+  RunRanks(2, [](Communicator& ranks) {
+    auto board = RankBoard::Open(ranks, ranks.rank() == 0 ? "a" : "b");
+    ASSERT_TRUE(board.ok());
+    auto far = FarBoard::Open(ranks, **board);
+    ASSERT_TRUE(far.ok() && *far != nullptr);
+    if (ranks.rank() == 0) {
+      const std::vector<std::byte> good = (*far)->Pack(**board, 0, 1);
+      for (size_t i = 0; i < good.size() && i < 24; ++i) {  // key, first rank, count
+        std::vector<std::byte> bad = good;
+        bad[i] ^= std::byte{0x41};
+        EXPECT_FALSE((*far)->Take(bad, **board)) << i;
+      }
+      EXPECT_FALSE((*far)->Take(good, **board));  // it is of this machine
+      for (size_t size = 0; size < good.size(); ++size)
+        EXPECT_FALSE((*far)->Take(std::span(good).first(size), **board)) << size;
+      EXPECT_EQ((*board)->line(1).place.load(), 0U);
+    }
+    ASSERT_TRUE(Barrier(ranks).ok());
+  });
+}
+
 TEST(RankWatcherTest, ACheckpointKeepsNobodyFromWaiting) {
   RunRanks(2, [](Communicator& ranks) {
     auto board = RankBoard::Open(ranks);
     ASSERT_TRUE(board.ok());
-    RankWatcher watcher(std::move(*board), OptionsOf(ranks.rank()));
+    RankWatcher watcher(std::move(*board), nullptr, OptionsOf(ranks.rank()));
     watcher.Tell({ranks.rank() == 1 ? RankWork::kCheckpoint : RankWork::kStep, 4, 0.001});
     if (ranks.rank() == 0) watcher.Enter(1000);
     std::this_thread::sleep_for(std::chrono::duration<double>(5 * kSoon_s));
@@ -101,7 +157,7 @@ TEST(RankWatcherTest, EndsTheJobWhenTheFirstThreadCannot) {
     RankWatcher::Options options = OptionsOf(ranks.rank());
     options.tell = [&](const std::string& text) { told = text; };
     options.end = [&] { ++ended; };
-    RankWatcher watcher(std::move(*board), std::move(options));
+    RankWatcher watcher(std::move(*board), nullptr, std::move(options));
     watcher.Enter(1000);
     while (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ASSERT_TRUE(Barrier(ranks).ok());
