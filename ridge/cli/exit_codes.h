@@ -14,7 +14,8 @@ inline constexpr int kExitData = 4;   // data or checkpoint bad or missing
 inline constexpr int kExitModel = 5;  // model invalid, unsupported or missing
 inline constexpr int kExitDevice = 6;
 inline constexpr int kExitQualityGate = 7;
-inline constexpr int kExitStopped = 75;  // by a signal, checkpoint written: continue with --resume
+inline constexpr int kExitLateRank = 74;  // a rank stopped or does not come: --resume goes on
+inline constexpr int kExitStopped = 75;   // by a signal, checkpoint written: continue with --resume
 inline constexpr int kExitInterrupted = 130;  // a second SIGINT
 
 int ExitCodeFor(ErrorCode code);

@@ -33,6 +33,8 @@ Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice) {
   if (launcher->size == 1) return std::unique_ptr<MpiCommunicator>();
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<MpiCommunicator> ranks, MpiCommunicator::Join(*launcher));
   RIDGE_RETURN_IF_ERROR(CheckDevices(choice, launcher->name, ranks->size()));
+  if (choice.late_after_s > 0)
+    RIDGE_RETURN_IF_ERROR(ranks->Watch(choice.late_after_s, PrintWarning));
   return ranks;
 }
 
@@ -52,7 +54,7 @@ int FailAlike(const Communicator& ranks, const Status& error) {
 int EndRanks(MpiCommunicator& ranks, const Result<int>& work) {
   if (work.ok()) return *work;
   PrintError(work.status());
-  ranks.Abort(ExitCodeFor(work.status().code()));
+  ranks.Abort(ranks.late() ? kExitLateRank : ExitCodeFor(work.status().code()));
 }
 
 }  // namespace ridge::cli

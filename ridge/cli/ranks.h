@@ -10,9 +10,13 @@
 
 namespace ridge::cli {
 
+inline constexpr double kLateAfter_s = 5;
+
 struct RanksChoice {
   int64_t devices = 1;  // --devices
   bool given = false;   // by the user of this process
+  // Seconds that a rank may keep the others waiting without reason; 0: for ever.
+  double late_after_s = kLateAfter_s;
 };
 
 // The ranks that this process is one of; null: it is alone.  Started by nobody and with several
@@ -27,8 +31,8 @@ Status CheckNoLauncher(const std::string& what);
 // The exit code of an error that all ranks have alike: the first says it.
 int FailAlike(const Communicator& ranks, const Status& error);
 
-// The exit code of a verb's work.  A rank that fails alone says why and ends the others with it:
-// they would wait for it for ever.
+// The exit code of a verb's work.  A rank that fails alone, or that waits for a late one, says why
+// and ends the others with it: they would wait for ever.
 int EndRanks(MpiCommunicator& ranks, const Result<int>& work);
 
 }  // namespace ridge::cli

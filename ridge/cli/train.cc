@@ -17,6 +17,7 @@
 #include "ridge/cli/sweep.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/train_observer.h"
+#include "ridge/cli/train_words.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
@@ -36,6 +37,7 @@ struct TrainVerb {
   std::optional<std::string> resume;  // "": in --out, else the newest run
   std::optional<std::string> checkpoint, save_config;
   std::vector<std::string> sweeps;
+  std::optional<double> late_after_s;
   bool allow_different = false;
   bool find_lr = false, json = false;
 };
@@ -176,7 +178,8 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(options.devices));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> ranks,
-                         JoinRanks({devices, request.given.contains("devices")}));
+                         JoinRanks({devices, request.given.contains("devices"),
+                                    verb.late_after_s.value_or(kLateAfter_s)}));
   const Training training = {verb, request, options, shown};
   if (ranks == nullptr) return RunTraining(training, nullptr);
   const Status alike = CheckRanks(*ranks, training);
@@ -184,12 +187,15 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   return EndRanks(*ranks, RunTraining(training, ranks.get()));
 }
 
-}  // namespace
-
-VerbBody AddTrain(CLI::App& app) {
+// The flags of the verb, and where their values are.
+std::shared_ptr<TrainVerb> AddFlags(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
   AddGroup(app, verb->train, OptionGroup::kDevices);
+  AddNumber(app, "--late-after", verb->late_after_s, {.maximum = 86400}, "SECONDS",
+            "End the job, and name the rank, when one keeps the others waiting for so long without "
+            "reason (5; 0: never)")
+      ->group("Devices");
   AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
                   "Continue the run in DIR (the newest one); needs no other option; with --epochs "
@@ -223,6 +229,35 @@ VerbBody AddTrain(CLI::App& app) {
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);
   AddSaveConfigFlag(app, verb->save_config);
+  return verb;
+}
+
+}  // namespace
+
+Result<TrainWords> ReadTrainWords(const std::vector<std::string>& words) {
+  CLI::App app("", "train");
+  const auto verb = AddFlags(app);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  try {
+    app.parse(std::move(reversed));
+    ApplyEnvironment(app);
+    ApplyConfig(app);
+  } catch (const CLI::ParseError& error) {
+    return InvalidArgument(fmt::format("train: {}. hint: ridge train --help", error.what()));
+  }
+  if (!verb->sweeps.empty() || verb->find_lr || verb->save_config) {
+    return InvalidArgument(
+        "train: --sweep, --find-lr and --save-config make no run of their own. hint: leave them "
+        "out");
+  }
+  RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, *verb));
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
+  RIDGE_RETURN_IF_ERROR(CheckOptions(options));
+  return TrainWords{options, request.resume, request.given};
+}
+
+VerbBody AddTrain(CLI::App& app) {
+  const auto verb = AddFlags(app);
   return [&app, verb] { return RunTrain(app, *verb); };
 }
 

@@ -40,6 +40,11 @@ std::vector<Verb> ModelVerbs() {
        "ridge train --resume               continues the newest run\n"
        "ridge train --resume runs/cnn-1 --epochs 10     trains a finished run further",
        AddTrain},
+      {"launch", "Starts a training on many devices: mpirun, Slurm, Kubernetes; and again",
+       "ridge launch --devices 2 --submit -- train cnn --data fashion-mnist --batch 128\n"
+       "ridge launch --on slurm --devices 8 --devices-per-node 4 --cpus-per-device 8 -- train ...\n"
+       "ridge launch --on mpijob --devices 4 --image NAME --claim NAME -- train ...",
+       AddLaunch},
       {"data", "Shows what is in a data set: counts, ranges, duplicates, bad samples",
        "ridge data photos\n"
        "ridge data csv:table.csv\n"

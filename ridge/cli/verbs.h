@@ -42,6 +42,7 @@ VerbBody AddEval(CLI::App& app);
 VerbBody AddExport(CLI::App& app);
 VerbBody AddGenerate(CLI::App& app);
 VerbBody AddGrad(CLI::App& app);
+VerbBody AddLaunch(CLI::App& app);
 VerbBody AddModels(CLI::App& app);
 VerbBody AddOpt(CLI::App& app);
 VerbBody AddPlan(CLI::App& app);

@@ -12,6 +12,15 @@
 
 namespace ridge {
 
+// What a rank does between two exchanges, for those that wait for it (late_ranks.h).  Only a step
+// has a planned length.
+enum class RankWork : uint8_t { kStart, kStep, kBetweenSteps, kCheckpoint, kEvaluation };
+struct RankDoing {
+  RankWork work = RankWork::kStart;
+  int64_t step = 0;      // updates done
+  double planned_s = 0;  // kStep: its length; 0: nobody knows it
+};
+
 // One thread at a time uses it.  All ranks make the same calls in the same order.
 class Communicator {
  public:
@@ -35,6 +44,11 @@ class Communicator {
 
   // Payload that this rank sent since it was made.
   virtual int64_t sent_bytes() const = 0;
+
+  // For the ranks that wait: what this one does from now on, and what its next exchanges are called
+  // (nullptr: an agreement).  `collective` outlives the communicator.  Both cost a few stores.
+  virtual void Tell(const RankDoing& /*doing*/) {}
+  virtual void Name(const char* /*collective*/) {}
 };
 
 }  // namespace ridge

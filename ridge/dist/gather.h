@@ -1,5 +1,8 @@
-// Every rank's value, at every rank; and a barrier.
+// Every rank's value, at every rank; a text of the first; and a barrier.
 #pragma once
+#include <algorithm>
+#include <array>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -18,6 +21,23 @@ Result<std::vector<T>> GatherFromAll(Communicator& ranks, const T& mine) {
   for (T& one : all) receives.push_back(std::as_writable_bytes(std::span(&one, 1)));
   RIDGE_RETURN_IF_ERROR(ranks.Exchange(sends, receives));
   return all;
+}
+
+// The text of rank 0, at every rank; its first 4,095 bytes, which paths are shorter than.  Fails as
+// Exchange does.
+inline Result<std::string> TextOfFirst(Communicator& ranks, const std::string& mine) {
+  std::array<char, 4096> text{};
+  std::copy_n(mine.data(), std::min(mine.size(), text.size() - 1), text.data());
+  const auto count = static_cast<size_t>(ranks.size());
+  std::vector<std::span<const std::byte>> sends(count);
+  std::vector<std::span<std::byte>> receives(count);
+  if (ranks.rank() == 0) {
+    sends.assign(count, std::as_bytes(std::span(text)));
+  } else {
+    receives[0] = std::as_writable_bytes(std::span(text));
+  }
+  RIDGE_RETURN_IF_ERROR(ranks.Exchange(sends, receives));
+  return std::string(text.data());
 }
 
 // Returns when all ranks have called it.  Fails as Exchange does.

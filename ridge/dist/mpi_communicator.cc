@@ -82,8 +82,28 @@ Status MpiCommunicator::MakeConnections() {
   return Status();
 }
 
+Status MpiCommunicator::Watch(double limit_s, std::function<void(const std::string&)> tell) {
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<RankBoard> board, RankBoard::Open(*this));
+  RankWatcher::Options options;
+  options.rank = rank_;
+  options.limit_s = limit_s;
+  options.tell = std::move(tell);
+  options.end = [] { std::_Exit(kLateExitCode); };
+  RIDGE_ASSIGN_OR_RETURN(delay_, TestDelay::FromEnvironment(rank_));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<FarBoard> far, FarBoard::Open(*this, *board));
+  watcher_ = std::make_unique<RankWatcher>(std::move(board), std::move(far), std::move(options));
+  return Status();
+}
+
 MpiCommunicator::~MpiCommunicator() {
+  Name("the end of the job");
+  if (watcher_ != nullptr) watcher_->Enter(/*bytes=*/0);
   if (joined_) (void)api_.leave();
+}
+
+void MpiCommunicator::Name(const char* collective) {
+  delay_.Name(collective);
+  if (watcher_ != nullptr) watcher_->Name(collective);
 }
 
 void MpiCommunicator::Abort(int exit_code) {
@@ -94,7 +114,7 @@ void MpiCommunicator::Abort(int exit_code) {
 Status MpiCommunicator::Fail(const char* what, int32_t error) const {
   Text text{};
   api_.text_of(error, text.data(), static_cast<int64_t>(text.size()));
-  return Status(ErrorCode::kFailed,
+  return Status(ErrorCode::kUnavailable,
                 fmt::format("rank {}: {} {}: {}", rank_, library_, what, text.data()));
 }
 
@@ -102,6 +122,18 @@ Status MpiCommunicator::Exchange(const std::vector<std::span<const std::byte>>& 
                                  const std::vector<std::span<std::byte>>& receives) {
   RIDGE_CHECK(static_cast<int>(sends.size()) == size_ && sends.size() == receives.size(),
               "a part for each rank");
+  delay_.Wait();
+  if (watcher_ == nullptr) return Move(sends, receives);
+  int64_t bytes = 0;
+  for (int r = 0; r < size_; ++r) bytes += std::ssize(sends[r]) + std::ssize(receives[r]);
+  watcher_->Enter(bytes);
+  RIDGE_RETURN_IF_ERROR(Move(sends, receives));
+  watcher_->Leave();
+  return Status();
+}
+
+Status MpiCommunicator::Move(const std::vector<std::span<const std::byte>>& sends,
+                             const std::vector<std::span<std::byte>>& receives) {
   int64_t pieces = 0;
   for (int r = 0; r < size_; ++r)
     pieces += CeilDiv(std::ssize(sends[r]), kMostMessageBytes) +
@@ -156,9 +188,11 @@ Status MpiCommunicator::WaitForAll() {
     const int32_t error = api_.test(mpi_requests_.data(), count, &done, &received);
     if (error != 0) return Fail("cannot exchange", error);
     if (done < 0) {
+      if (++tests > kTestsBeforePause && late())
+        return Status(ErrorCode::kUnavailable, watcher_->TakeVerdict());
       if (patient_) {
         std::this_thread::sleep_for(kPause);
-      } else if (++tests > kTestsBeforePause) {
+      } else if (tests > kTestsBeforePause) {
         sched_yield();
       }
       continue;
@@ -167,7 +201,7 @@ Status MpiCommunicator::WaitForAll() {
     --left;
     const Request& request = requests_[static_cast<size_t>(done)];
     if (request.receives && received != request.bytes) {
-      return Status(ErrorCode::kFailed,
+      return Status(ErrorCode::kUnavailable,
                     fmt::format("rank {}: rank {} sent {} bytes; {} were expected", rank_,
                                 request.rank, received, request.bytes));
     }

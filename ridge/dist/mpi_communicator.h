@@ -10,6 +10,8 @@
 #include "ridge/dist/communicator.h"
 #include "ridge/dist/launcher.h"
 #include "ridge/dist/mpi_abi.h"
+#include "ridge/dist/rank_watcher.h"
+#include "ridge/dist/test_delay.h"
 
 namespace ridge {
 
@@ -21,22 +23,36 @@ class MpiCommunicator final : public Communicator {
   // The same by these functions, which must outlive it.
   static Result<std::unique_ptr<MpiCommunicator>> Join(const Launcher& launcher,
                                                        const RidgeMpiApi& api);
+  // From now on a rank that keeps the others waiting for `limit_s` without reason ends the job:
+  // Exchange fails with kUnavailable and names it, and so does late().  Called by all ranks, after
+  // Join.  `tell` takes a line for the user, from another thread.  Fails as Exchange does.
+  Status Watch(double limit_s, std::function<void(const std::string&)> tell);
+
   // Leaves the world, and waits until the other ranks do.
   ~MpiCommunicator() override;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  // Fails with kFailed when MPI does, and when a rank sends another number of bytes than is
+  // Fails with kUnavailable when MPI does, and when a rank sends another number of bytes than is
   // expected of it.  The world is of no use then: Abort.
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override;
   void SetPatient(bool patient) override { patient_ = patient; }
   int64_t sent_bytes() const override { return sent_bytes_; }
+  void Tell(const RankDoing& doing) override {
+    if (watcher_ != nullptr) watcher_->Tell(doing);
+  }
+  void Name(const char* collective) override;
 
+  // Whether a late rank ended the job.
+  bool late() const { return watcher_ != nullptr && watcher_->ends(); }
   const std::string& library() const { return library_; }  // "Open MPI 4.1.4"
 
   // Ends all ranks, this one with them: after a failure the others would wait for ever.
   [[noreturn]] void Abort(int exit_code);
+
+  // The exit code of a job that a late rank ended.
+  static constexpr int kLateExitCode = 74;
 
  private:
   explicit MpiCommunicator(const RidgeMpiApi& api) : api_(api) {}
@@ -47,6 +63,8 @@ class MpiCommunicator final : public Communicator {
   void Reserve(int64_t requests);
   Status PostReceives(int from, std::span<std::byte> bytes);
   Status PostSends(int to, std::span<const std::byte> bytes);
+  Status Move(const std::vector<std::span<const std::byte>>& sends,
+              const std::vector<std::span<std::byte>>& receives);
   Status WaitForAll();
 
   struct Request {
@@ -63,6 +81,8 @@ class MpiCommunicator final : public Communicator {
   int64_t sent_bytes_ = 0;
   std::vector<Request> requests_;    // of the exchange that is under way
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them
+  TestDelay delay_;
+  std::unique_ptr<RankWatcher> watcher_;  // null: nobody looks
 };
 
 }  // namespace ridge

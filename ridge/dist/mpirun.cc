@@ -161,12 +161,16 @@ int64_t PhysicalCores(const std::string& system) {
   return std::max<int64_t>(1, std::ssize(cores));
 }
 
-Status BecomeRanks(int64_t ranks) {
+Result<Mpirun> FindMpirun(std::optional<Mpi> mpi, int64_t ranks) {
   const char* path = std::getenv("PATH");
-  RIDGE_ASSIGN_OR_RETURN(const Mpirun mpirun,
-                         ChooseMpirun(
-                             FindMpiruns(path == nullptr ? "" : path, AskVersion),
-                             [](Mpi mpi) { return !FindMpiPlugin(mpi).empty(); }, ranks));
+  std::vector<Mpirun> found = FindMpiruns(path == nullptr ? "" : path, AskVersion);
+  if (mpi) std::erase_if(found, [&](const Mpirun& one) { return one.mpi != *mpi; });
+  return ChooseMpirun(
+      found, [&](Mpi one) { return (!mpi || one == *mpi) && !FindMpiPlugin(one).empty(); }, ranks);
+}
+
+Status BecomeRanks(int64_t ranks) {
+  RIDGE_ASSIGN_OR_RETURN(const Mpirun mpirun, FindMpirun(std::nullopt, ranks));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> program, OwnCommand());
   const std::vector<std::string> words =
       MpirunWords(mpirun, {ranks, PhysicalCores(), geteuid() == 0}, program);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ bool ParseMpirunVersion(const std::string& text, Mpirun& mpirun);
 // to install.
 Result<Mpirun> ChooseMpirun(const std::vector<Mpirun>& found,
                             const std::function<bool(Mpi)>& has_plugin, int64_t ranks);
+
+// The mpirun of this MPI, or of the first that can start ranks here; found in PATH.  Fails as
+// ChooseMpirun.
+Result<Mpirun> FindMpirun(std::optional<Mpi> mpi, int64_t ranks);
 
 struct RankStart {
   int64_t ranks = 1;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ridge/backend/host_kernel.h"
+#include "ridge/dist/rank_doing.h"
 #include "ridge/dist/tree_sum.h"
 
 namespace ridge {
@@ -14,11 +15,14 @@ namespace ridge {
 // The sum of a bucket over the ranks, beside the step.
 class SumJob : public ExchangeThread::Job {
  public:
-  SumJob(Communicator& communicator, const SliceShare& share, SumBlock block, TreeSum::Place place)
+  SumJob(Communicator& communicator, const std::string& step, const SliceShare& share,
+         SumBlock block, TreeSum::Place place)
       : communicator_(communicator),
+        name_(KeptName(fmt::format("all_reduce '{}'", step))),
         sum_(communicator, share, std::move(block), std::move(place)) {}
 
   Status Run() override {
+    const NamedExchanges named(communicator_, name_);
     communicator_.SetPatient(true);
     const Status status = Sum();
     communicator_.SetPatient(false);
@@ -33,6 +37,7 @@ class SumJob : public ExchangeThread::Job {
   }
 
   Communicator& communicator_;
+  const char* const name_;
   TreeSum sum_;
 };
 
@@ -87,11 +92,13 @@ class TreeAddKernel : public HostKernel<TreeAddKernel> {
 class AllGatherKernel : public HostKernel<AllGatherKernel> {
  public:
   // `communicator`: null where one rank has all slices.
-  AllGatherKernel(const SliceShare& share, const OpCall& call, Communicator* communicator)
+  AllGatherKernel(const SliceShare& share, const OpCall& call, Communicator* communicator,
+                  const std::string& step)
       : share_(share),
         value_bytes_(static_cast<size_t>(call.inputs[0].bytes())),
         slice_bytes_(value_bytes_ * call.inputs.size()),
         communicator_(communicator),
+        name_(KeptName(fmt::format("all_gather '{}'", step))),
         sends_(static_cast<size_t>(share.ranks)),
         receives_(static_cast<size_t>(share.ranks)) {}
 
@@ -103,6 +110,7 @@ class AllGatherKernel : public HostKernel<AllGatherKernel> {
       to += value_bytes_;
     }
     if (communicator_ == nullptr) return Status();
+    const NamedExchanges named(*communicator_, name_);
     for (int rank = 0; rank < share_.ranks; ++rank) {
       sends_[static_cast<size_t>(rank)] = PartOf(all, share_.rank);
       receives_[static_cast<size_t>(rank)] = PartOf(all, rank);
@@ -120,16 +128,23 @@ class AllGatherKernel : public HostKernel<AllGatherKernel> {
   const SliceShare share_;
   const size_t value_bytes_, slice_bytes_;
   Communicator* const communicator_;
+  const char* const name_;
   std::vector<std::span<const std::byte>> sends_;
   std::vector<std::span<std::byte>> receives_;
 };
 
 class TreeSumKernel : public HostKernel<TreeSumKernel> {
  public:
-  TreeSumKernel(Backend& backend, std::unique_ptr<TreeSum> sum)
-      : device_(backend.device()), threads_(backend.threads()), sum_(std::move(sum)) {}
+  TreeSumKernel(Backend& backend, Communicator& ranks, const std::string& step,
+                std::unique_ptr<TreeSum> sum)
+      : device_(backend.device()),
+        threads_(backend.threads()),
+        ranks_(ranks),
+        name_(KeptName(fmt::format("all_reduce '{}'", step))),
+        sum_(std::move(sum)) {}
 
   Status Run(const KernelBuffers&) {
+    const NamedExchanges named(ranks_, name_);
     RIDGE_RETURN_IF_ERROR(sum_->Send());
     device_.ForEachPart(threads_, [&](int part) { sum_->Combine(part, threads_); });
     return sum_->Gather();
@@ -138,6 +153,8 @@ class TreeSumKernel : public HostKernel<TreeSumKernel> {
  private:
   Device& device_;
   const int threads_;
+  Communicator& ranks_;
+  const char* const name_;
   const std::unique_ptr<TreeSum> sum_;
 };
 
@@ -284,7 +301,7 @@ std::shared_ptr<SumJob> JobOf(const TreeMemory& memory, const PlannedNode& node,
   std::byte* at = memory.arena + memory.step.values[static_cast<size_t>(scratch)].offset_bytes;
   Bucket bucket = BucketOf(memory, node.sums);
   TreeSum::Place place = PlaceOf(memory, bucket, at);
-  job = std::make_shared<SumJob>(exchange.communicator, memory.step.tree->share,
+  job = std::make_shared<SumJob>(exchange.communicator, memory.step.name, memory.step.tree->share,
                                  std::move(bucket.block), std::move(place));
   return job;
 }
@@ -295,12 +312,12 @@ std::unique_ptr<Kernel> MakeCollective(const TreeMemory& memory, const PlannedNo
   const SliceShare& share = memory.step.tree->share;
   std::unique_ptr<Kernel> kernel;
   if (node.choice.kernel == kAllGatherKernel) {
-    kernel = std::make_unique<AllGatherKernel>(share, node.call, &communicator);
+    kernel = std::make_unique<AllGatherKernel>(share, node.call, &communicator, memory.step.name);
   } else {
     Bucket bucket = BucketOf(memory, node.sums);
     TreeSum::Place place = PlaceOf(memory, bucket, memory.arena + node.workspace_offset);
     kernel = std::make_unique<TreeSumKernel>(
-        backend,
+        backend, communicator, memory.step.name,
         std::make_unique<TreeSum>(communicator, share, std::move(bucket.block), std::move(place)));
   }
   return kernel;
@@ -327,7 +344,7 @@ Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const P
   if (name == kTreeAddKernel) {
     kernel = std::make_unique<TreeAddKernel>(backend, std::move(block), memory.RangesOf(node.sums));
   } else if (name == kAllGatherKernel && share.ranks == 1) {
-    kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr);
+    kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr, memory.step.name);
   } else if (ranks.communicator == nullptr) {
     kernel = std::make_unique<NobodyElse>(share.ranks);
   } else if (name == kTreeSumStartKernel) {

@@ -70,7 +70,8 @@ class Docs(unittest.TestCase):
         for page in pages():
             with open(os.path.join(SOURCE, page), encoding="utf-8") as file:
                 text = file.read()
-            for command in commands(text):
+            # Behind "--" stands a command of its own: `ridge launch --submit -- train ...`.
+            for command in [part for whole in commands(text) for part in whole.split(" -- ")]:
                 for name in command.split()[0].split("|"):  # "eval|run|grad RUN"
                     one = name + command[len(command.split()[0]):]
                     verb = verb_of(one)

@@ -5,23 +5,15 @@ Both MPIs are Debian's (scripts/setup.sh --test-tools); their plug-ins are built
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
+from _ranks import MPIRUN, NAME, children, plugin
 from _ridge import RIDGE, SMALL, RidgeTest, environment
 
-PLUGINS = os.path.join(os.path.dirname(RIDGE), "..", "lib", "ridge")
-AS_ROOT = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-MPIRUN = {
-    "openmpi": ["mpirun.openmpi", "--quiet", "--oversubscribe", "--bind-to", "none", *AS_ROOT],
-    "mpich": ["mpirun.mpich"],
-}
-NAME = {"openmpi": "Open MPI", "mpich": "MPICH"}
 TRAIN = ["train", *SMALL, "--steps", "2", "--slices", "8", "-q"]
-
-
-def plugin(mpi):
-    return os.path.join(PLUGINS, f"libridge_mpi_{mpi}.so")
 
 
 class Ranks(RidgeTest):
@@ -196,6 +188,75 @@ class Ranks(RidgeTest):
                                   capture_output=True, timeout=120, check=False)
             self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
             self.assertRegex(done.stderr, r"(?m)^ridge: rank [01]: ")
+
+    LONG = ["train", *SMALL, "--steps", "1000000", "--slices", "4", "-q", "--out", "run"]
+
+    def starts(self, mpi, ranks, *words, env=None):
+        """A job under way, and the numbers of its ranks' processes."""
+        job = subprocess.Popen([*MPIRUN[mpi], "-n", str(ranks), RIDGE, *words], cwd=self.folder,
+                               env=environment(env), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(job.kill)
+        for _ in range(600):
+            time.sleep(0.1)
+            if os.path.exists(self.path("run/checkpoints")) and len(found := children(job.pid)) == ranks:
+                return job, found
+        self.fail("the ranks did not start")
+
+    def names_the_late_rank(self, job, since, pattern):
+        _, said = job.communicate(timeout=60)
+        took = time.monotonic() - since
+        self.assertEqual(job.returncode, 74, said)
+        named = [line for line in said.splitlines() if line.startswith("ridge: rank ")]
+        self.assertEqual(len(named), 1, said)
+        self.assertRegex(named[0], pattern)
+        self.assertLess(took, 10)
+        self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("ridge-ranks-")], [])
+
+    def test_a_stopped_rank_is_named_and_all_end(self):
+        for mpi in MPIRUN:
+            for late in (0, 1):
+                with self.subTest(mpi=mpi, late=late):
+                    job, processes = self.starts(mpi, 2, *self.LONG)
+                    time.sleep(2)
+                    os.kill(processes[late], signal.SIGSTOP)
+                    self.names_the_late_rank(
+                        job, time.monotonic(),
+                        r"^ridge: rank [01]: waited \d+\.\d s in .+ \(step \d+, collective \d+\); rank [01] is late: at "
+                        rf"collective \d+, its process {processes[late]} does not run \(no heartbeat for \d+\.\d s\)$")
+                    shutil.rmtree(self.path("run"))
+
+    def test_a_rank_that_spins_is_named_and_all_end(self):
+        for mpi in MPIRUN:
+            job, _ = self.starts(mpi, 3 if mpi == "openmpi" else 2, *self.LONG,
+                                 env={"RIDGE_TEST_DELAY": "1:60000:40:all_reduce 'train'"})
+            self.names_the_late_rank(
+                job, time.monotonic(),
+                r"^ridge: rank [02]: waited \d+\.\d s in all_reduce 'train' \(step \d+, collective \d+\); rank 1 is late: "
+                r"at collective \d+, its process \d+ runs, but has not reached the collective \(it computes step \d+ "
+                r"for \d+\.\d s; planned [\d.e-]+ s\)$")
+            shutil.rmtree(self.path("run"))
+
+    def test_random_delays_change_no_bit(self):
+        alone = self.alone()
+        for delay in ("0:3", "1:7:2"):
+            done = self.mpirun("openmpi", 3, *TRAIN, "--out", "run", env={"RIDGE_TEST_DELAY": delay})
+            self.assertEqual(self.trains(done, 3), alone)
+
+    def test_a_delay_that_means_nothing_is_refused(self):
+        done = self.mpirun("openmpi", 2, *TRAIN, env={"RIDGE_TEST_DELAY": "1:soon"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("ridge: RIDGE_TEST_DELAY is '1:soon'; it must be RANK:MS, RANK:MS:FREE or RANK:MS:FREE:NAME",
+                      self.lines(done))
+
+    def test_nobody_is_late_where_that_is_switched_off(self):
+        job, processes = self.starts("openmpi", 2, *self.LONG, "--late-after", "0")
+        time.sleep(1)
+        os.kill(processes[1], signal.SIGSTOP)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            job.communicate(timeout=9)
+        os.kill(processes[1], signal.SIGCONT)
+        job.send_signal(signal.SIGUSR1)
+        self.assertEqual((job.communicate(timeout=60), job.returncode)[1], 75)
 
     def test_doctor_shows_both_mpis_and_judges_a_record(self):
         found = json.loads(self.ok("doctor", "cluster", "--json"))

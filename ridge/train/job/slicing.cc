@@ -173,17 +173,6 @@ int64_t CommonBatch(const SearchRequest& q) {
   return common;
 }
 
-// Of a tree: the fewest slices of which every rank has one, a power of two where the batch allows
-// it.
-int64_t FewestSlices(int64_t batch, int64_t ranks) {
-  for (int64_t slices = std::bit_ceil(static_cast<uint64_t>(ranks)); slices <= batch; slices *= 2) {
-    if (batch % slices == 0) return slices;
-  }
-  int64_t slices = ranks;
-  while (slices < batch && batch % slices != 0) ++slices;
-  return slices;
-}
-
 Status CheckTree(const SearchRequest& q, int64_t slices) {
   if (q.facts.has_optimizer) {
     return Status(ErrorCode::kUnsupported,
@@ -208,6 +197,15 @@ Status CheckRanks(const SearchRequest& q) {
 }
 
 }  // namespace
+
+int64_t FewestSlices(int64_t batch, int64_t ranks) {
+  for (int64_t slices = std::bit_ceil(static_cast<uint64_t>(ranks)); slices <= batch; slices *= 2) {
+    if (batch % slices == 0) return slices;
+  }
+  int64_t slices = ranks;
+  while (slices < batch && batch % slices != 0) ++slices;
+  return slices;
+}
 
 RecomputeLimits LimitsOf(const RecomputeOption& recompute) {
   using Kind = RecomputeOption::Kind;

@@ -24,6 +24,10 @@ struct SearchRequest {
 // Of a budget: none, since the search finds them.
 RecomputeLimits LimitsOf(const RecomputeOption& option);
 
+// With sums in a tree and `--slices auto`: the fewest slices of which every rank has one, a power
+// of two where the batch allows it.
+int64_t FewestSlices(int64_t batch, int64_t ranks);
+
 // Plans the program by options.slices and options.recompute.  With sums in a tree `auto` is the
 // fewest slices of which every rank has one.  With `auto`, graphs of more than
 // 2,000 nodes are neither sliced nor recomputed.

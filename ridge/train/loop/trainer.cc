@@ -11,6 +11,8 @@
 #include "ridge/core/units.h"
 #include "ridge/core/version.h"
 #include "ridge/dist/agreement.h"
+#include "ridge/dist/gather.h"
+#include "ridge/dist/rank_doing.h"
 #include "ridge/graph/text.h"
 #include "ridge/plan/tree_sums.h"
 #include "ridge/runtime/kernel_times.h"
@@ -30,6 +32,7 @@
 #include "ridge/train/store/preprocessing_file.h"
 #include "ridge/train/store/run.h"
 #include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run_status.h"
 
 namespace ridge {
 namespace {
@@ -58,9 +61,14 @@ class TrainRun {
         observer_(ranks_.leads() ? observer : silent_),
         resume_(!StartsAnew(request)) {}
 
+  // The whole run; what became of it is in status.json, if it came to its folder.
   Result<TrainOutcome> Train();
 
  private:
+  Result<TrainOutcome> TrainToEnd();
+  Status ShareFolder();
+  void SayStatus(RunStatus status);
+  RunStatus StatusOf(const Result<TrainOutcome>& outcome) const;
   Status Resolve();
   Status AddInTree();
   Status AgreeOnPlan();
@@ -112,20 +120,80 @@ class TrainRun {
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
   std::optional<RunFolder> folder_;
-  std::optional<EvaluationRecord> record_;  // of the last evaluation
-  ScheduleOptions schedule_before_;         // of the checkpoint
+  std::optional<std::string> status_folder_;  // the run's, at every rank, once it is there
+  std::optional<EvaluationRecord> record_;    // of the last evaluation
+  ScheduleOptions schedule_before_;           // of the checkpoint
 };
 
 Result<TrainOutcome> TrainRun::Train() {
+  Result<TrainOutcome> outcome = TrainToEnd();
+  // A rank that does not lead speaks of failures alone: it may be the only one that fails.
+  if (status_folder_ && (ranks_.leads() || !outcome.ok())) SayStatus(StatusOf(outcome));
+  return outcome;
+}
+
+// All ranks know the run's folder from now on.
+Status TrainRun::ShareFolder() {
+  std::string path = options_.out;
+  if (machine_.communicator != nullptr) {
+    RIDGE_ASSIGN_OR_RETURN(path, TextOfFirst(*machine_.communicator, path));
+  }
+  status_folder_ = path;
+  return Status();
+}
+
+void TrainRun::SayStatus(RunStatus status) {
+  if (ranks_.leads() && !status.checkpoint) {
+    const std::vector<int64_t> steps = Checkpoints(folder_->checkpoints()).Steps();
+    if (!steps.empty()) status.checkpoint = steps.front();
+  }
+  status.ranks = ranks_.size();
+  status.step = std::max(status.step, status.checkpoint.value_or(0));
+  const Status written = WriteRunStatus(*status_folder_, ranks_.rank(), status);
+  if (!written.ok()) observer_.OnWarning(written.message());
+}
+
+RunStatus TrainRun::StatusOf(const Result<TrainOutcome>& outcome) const {
+  RunStatus status;
+  if (!outcome.ok()) {
+    const ErrorCode code = outcome.status().code();
+    status.state = RunPhase::kFailed;
+    status.why = outcome.status().message();
+    status.may_retry = code == ErrorCode::kUnavailable || code == ErrorCode::kDevice;
+    return status;
+  }
+  status.step = outcome->step;
+  switch (outcome->end) {
+    case RunEnd::kCompleted:
+    case RunEnd::kWasFinished:
+      status.state = RunPhase::kDone;
+      break;
+    case RunEnd::kPreempted:
+      status.state = RunPhase::kStopped;
+      break;
+    case RunEnd::kCheckpointFailed:
+      status.state = RunPhase::kFailed;
+      status.why = outcome->message;
+      status.may_retry = true;
+      break;
+  }
+  return status;
+}
+
+Result<TrainOutcome> TrainRun::TrainToEnd() {
   StopSignal signals;
   RIDGE_RETURN_IF_ERROR(Resolve());
   RIDGE_ASSIGN_OR_RETURN(const std::optional<TrainOutcome> finished, FinishedBefore());
-  if (finished) return *finished;
+  if (finished) {
+    status_folder_ = options_.out;
+    return *finished;
+  }
   if (HasCheckpoint()) signals.HasCheckpoint();
   RIDGE_RETURN_IF_ERROR(Prepare());
   RIDGE_RETURN_IF_ERROR(MakeExecutor());
   RIDGE_RETURN_IF_ERROR(AgreeOnPlan());
   RIDGE_RETURN_IF_ERROR(OpenFolder());
+  RIDGE_RETURN_IF_ERROR(ShareFolder());
   RIDGE_RETURN_IF_ERROR(WritePlan());
   RIDGE_RETURN_IF_ERROR(TakeBadRecords());
   const Result<CheckpointState> started = StartState();
@@ -137,6 +205,7 @@ Result<TrainOutcome> TrainRun::Train() {
   RIDGE_RETURN_IF_ERROR(AgreeOnStart(start));
   if (resume_ && ranks_.leads()) RIDGE_RETURN_IF_ERROR(ForgetEnd(start));
   signals.Ask();
+  if (ranks_.leads()) SayStatus({RunPhase::kRunning, start.step});
   RIDGE_RETURN_IF_ERROR(ReportStart(start));
   RunLog log = OpenLog(start);
   std::optional<CheckpointWriter> checkpoints;
@@ -145,8 +214,11 @@ Result<TrainOutcome> TrainRun::Train() {
     checkpoints->RemoveTemporaries();
   }
   TrainingLoop loop({&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log,
-                     &observer_, machine_.communicator, start, request_.preempt_after_step,
-                     request_.kill_after_step});
+                     &observer_, machine_.communicator, start,
+                     [this](int64_t step) {
+                       SayStatus({RunPhase::kRunning, step, step});
+                     },
+                     request_.preempt_after_step, request_.kill_after_step});
   Result<LoopResult> result = loop.Run();
   Result<TrainOutcome> outcome = result.ok() ? Conclude(*result) : result.status();
   if (record_) log.AddPictures(*record_);
@@ -568,6 +640,7 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   record_ = result.record;
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
   if (data_.report_set() == data_.eval_set()) return true;
+  const DoingScope doing(machine_.communicator, {RankWork::kEvaluation, result.state.step});
   Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, data_.eval_subject,
                       options_.batch, data_.workers, data_.bad_records, machine_.communicator);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ridge/core/process.h"
+#include "ridge/dist/rank_doing.h"
 #include "ridge/observe/metric_names.h"
 #include "ridge/train/loop/stop_signal.h"
 
@@ -16,6 +17,7 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kReportEverySteps = 50;
+constexpr double kFirstStep_s = 6;     // given to the first step of a process at least
 constexpr int64_t kTracedSteps = 100;  // a trace of a whole run would not open
 
 // What an evaluation is judged by.
@@ -133,10 +135,18 @@ Status TrainingLoop::RunStep(int step, int slot) {
   const bool tracing = request_.log->tracing() && times_.count() < kTracedSteps;
   executor_.SetTiming(tracing);
   const double begin = MonotonicSeconds();
-  const Status status = executor_.Run(step, slot);
+  const Status status = RunInTime(step, slot);
   if (status.code() == ErrorCode::kFailed) return LossFailure(status, step, slot);
   if (tracing) request_.log->TraceStep(executor_, step, begin);
   return status;
+}
+
+// Other ranks may expect the step in about its planned time; the first one meets cold memory.
+Status TrainingLoop::RunInTime(int step, int slot) {
+  const bool first = state_.step == request_.start.step;
+  const double planned_s = first ? std::max(job_.step_s, kFirstStep_s) : job_.step_s;
+  const DoingScope doing(request_.communicator, {RankWork::kStep, state_.step, planned_s});
+  return executor_.Run(step, slot);
 }
 
 Status TrainingLoop::LossFailure(const Status& status, int step, int slot) {
@@ -252,6 +262,7 @@ void TrainingLoop::WriteHistograms() {
 }
 
 Status TrainingLoop::Evaluate() {
+  const DoingScope doing(request_.communicator, {RankWork::kEvaluation, state_.step});
   if (evaluator_ == nullptr) {
     evaluator_ = std::make_unique<Evaluator>(executor_, data_.eval_set(), data_.eval_spec,
                                              data_.eval_subject, job_.options.batch, data_.workers,
@@ -321,6 +332,7 @@ void TrainingLoop::SaveCheckpoint(bool due) {
   if (due) state_.since_checkpoint = {};
   saved_step_ = state_.step;
   if (request_.checkpoints == nullptr) return;
+  const DoingScope doing(request_.communicator, {RankWork::kCheckpoint, state_.step});
   const double begin = MonotonicSeconds();
   state_.wall_s = wall_before_s_ + begin - started_s_;
   result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
@@ -328,8 +340,9 @@ void TrainingLoop::SaveCheckpoint(bool due) {
   request_.log->Flush();
   saving_s_ += MonotonicSeconds() - begin;
   Warn("no checkpoint", result_.last_checkpoint);
-  if (result_.last_checkpoint.ok())
-    request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
+  if (!result_.last_checkpoint.ok()) return;
+  if (request_.on_checkpoint) request_.on_checkpoint(state_.step);
+  request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
 }
 
 void TrainingLoop::Warn(const char* what, const Status& status) {

@@ -11,6 +11,7 @@
 // stopped update is discarded, unless the model has statistics: its batches have changed them,
 // which cannot be undone.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -36,7 +37,9 @@ struct LoopRequest {
   TrainObserver* observer = nullptr;
   Communicator* communicator = nullptr;  // of the ranks that train together; nullptr: one
   CheckpointState start;                 // of a new run, or loaded
-  int64_t preempt_after_step = -1;       // as TrainRequest
+  // Called after each checkpoint; may be empty.
+  std::function<void(int64_t step)> on_checkpoint = {};
+  int64_t preempt_after_step = -1;  // as TrainRequest
   int64_t kill_after_step = -1;
 };
 
@@ -75,6 +78,7 @@ class TrainingLoop {
 
   Status RunUpdate();
   Status RunStep(int step, int slot);
+  Status RunInTime(int step, int slot);
   Status LossFailure(const Status& status, int step, int slot);
   void Advance();
   int64_t Epoch() const;

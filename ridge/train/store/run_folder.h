@@ -10,6 +10,7 @@
 //   tokenizer/    copies of the tokenizer's files, for runs on text
 //   evaluation.json  metrics of the last evaluation (observe/evaluation_record.h)
 //   bad_records.jsonl  samples that were skipped (bad_records_file.h)
+//   status.json   what became of the run (run_status.h)
 //   run.lock      held by the process that trains
 #pragma once
 #include <string>
