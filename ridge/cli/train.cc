@@ -13,6 +13,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
+#include "ridge/cli/rank_times.h"
 #include "ridge/cli/ranks.h"
 #include "ridge/cli/sweep.h"
 #include "ridge/cli/train_flags.h"
@@ -52,6 +53,8 @@ Result<std::string> StartCheckpoint(const TrainVerb& verb) {
 Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
   TrainRequest request;
   request.options = verb.train.options;
+  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, StartedDevices(verb.train.options.devices));
+  request.options.batch = BatchOf(verb.train, devices);
   request.resume = verb.resume.has_value();
   request.allow_different = verb.allow_different;
   request.given = GivenKeys(verb.train);
@@ -104,7 +107,7 @@ Status CheckAlike(Communicator& ranks, TrainOptions options) {
 
 // The machine of a rank, which computes with its share of the cores.  The first rank speaks, and
 // measures where there is no profile yet; the others read what it kept.
-Result<OpenedMachine> OpenRank(MachineChoice choice, Communicator& ranks, bool quiet) {
+Result<OpenedMachine> OpenRank(MachineChoice choice, MpiCommunicator& ranks, bool quiet) {
   if (choice.threads == 0) {
     RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
   }
@@ -113,6 +116,9 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, Communicator& ranks, bool q
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
   if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   opened.machine.Join(ranks);
+  RIDGE_ASSIGN_OR_RETURN(
+      opened.machine.sums,
+      TakeSumTimes(ranks, opened.machine.profile.id, *opened.backend, SayUnless(quiet || !leads)));
   return opened;
 }
 
@@ -123,7 +129,7 @@ struct Training {
   CommandLineObserver::Options shown;
 };
 
-Result<OpenedMachine> OpenFor(const Training& training, Communicator* ranks) {
+Result<OpenedMachine> OpenFor(const Training& training, MpiCommunicator* ranks) {
   // A resumed run has the kernel times of its choices in its folder.
   const bool goes_on = training.request.resume && Run::Exists(training.options.out);
   MachineChoice choice = ChoiceOf(training.verb.train, training.options);
@@ -134,16 +140,13 @@ Result<OpenedMachine> OpenFor(const Training& training, Communicator* ranks) {
 }
 
 // `ranks`: null when this process is alone.
-Result<int> RunTraining(const Training& training, Communicator* ranks) {
+Result<int> RunTraining(const Training& training, MpiCommunicator* ranks) {
   const TrainVerb& verb = training.verb;
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(training, ranks));
   // A reader that closes our output must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
   if (verb.find_lr) return RunFindRate(training.request, opened.machine, verb.output, verb.json);
-  CommandLineObserver::Options shown = training.shown;
-  // Steps that wait for other ranks are no measure of a device.
-  if (ranks != nullptr) shown.receipts = false;
-  CommandLineObserver observer(shown, opened.machine);
+  CommandLineObserver observer(training.shown, opened.machine);
   const Result<TrainOutcome> outcome = Train(training.request, opened.machine, observer);
   observer.EndProgress();
   if (!outcome.ok()) return outcome.status();
@@ -186,7 +189,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
 VerbBody AddTrain(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
-  AddGroup(app, verb->train, OptionGroup::kDevices);
+  AddDevicesFlags(app, verb->train);
   AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
                   "Continue the run in DIR (the newest one); needs no other option; with --epochs "
@@ -198,6 +201,7 @@ VerbBody AddTrain(CLI::App& app) {
                "again, for each combination");
   sweep->group("Training");
   Exclude(sweep, app.get_option("--resume"));
+  Exclude(sweep, app.get_option("--batch-per-device"));
   CLI::Option* find = AddSwitch(
       app, "--find-lr", verb->find_lr,
       "Look for a learning rate: 100 updates (--steps N) from 1e-7 to 1, the curve of the "

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <set>
 
 #include "ridge/core/threads.h"
 #include "ridge/dist/gather.h"
@@ -36,6 +37,13 @@ Result<int64_t> ThreadsOfRank(Communicator& ranks) {
   if (given != nullptr && std::atoi(given) > 0) return threads;
   const int64_t sharing = std::count(all.begin(), all.end(), mine);
   return std::max<int64_t>(1, threads / sharing);
+}
+
+Result<int64_t> CountMachines(Communicator& ranks) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, PlaceOfThisRank()));
+  std::set<std::array<char, 256>> machines;
+  for (const Place& place : all) machines.insert(place.machine);
+  return std::ssize(machines);
 }
 
 }  // namespace ridge

@@ -1,4 +1,4 @@
-// How many threads a rank may use beside the other ranks of its machine.
+// Which ranks share a machine, and how many threads each may use there.
 #pragma once
 #include <cstdint>
 
@@ -10,5 +10,8 @@ namespace ridge {
 // launcher that binds gave each rank its own.  OMP_NUM_THREADS is a number for each rank already.
 // At least 1.  Fails as Exchange does.
 Result<int64_t> ThreadsOfRank(Communicator& ranks);
+
+// That the ranks are on, by their names.  Fails as Exchange does.
+Result<int64_t> CountMachines(Communicator& ranks);
 
 }  // namespace ridge

@@ -226,7 +226,8 @@ std::string RatesLine(const PlanSummary& plan) {
 }
 
 // "  ranks: rank 0 of 2 computes 4 of 8 slices
-//   train: all_reduce of 1.71 MiB, this rank sends 1.71 MiB"
+//   train: all_reduce of 1.71 MiB, this rank sends 1.71 MiB
+//   communication: 1.52 ms a step, 7.1 % of it (Open MPI 4.1.4, measured 2026-11-26)"
 std::string RanksLines(const PlanSummary& plan) {
   const std::optional<SliceShare> share = ShareOf(*plan.program);
   if (!share || share->ranks == 1) return "";
@@ -236,7 +237,13 @@ std::string RanksLines(const PlanSummary& plan) {
     text += fmt::format("  {}: {} of {}, this rank sends {}\n", of.step, of.op,
                         FormatBytes(of.bytes), FormatBytes(of.sent_bytes));
   }
-  return text;
+  if (!plan.communication) return text;
+  const PlanCommunication& of = *plan.communication;
+  const std::string busy =
+      of.busy_s > of.exposed_s ? fmt::format(" exposed of {}", FormatSeconds(of.busy_s)) : "";
+  return text + fmt::format("  communication: {}{} a step, {} of it ({})\n",
+                            FormatSeconds(of.exposed_s), busy, FormatPercent(plan.exposed_share()),
+                            of.source);
 }
 
 // The steps of a run with batches of several lengths; "" for others.
@@ -436,8 +443,40 @@ std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measur
   AddComparison(table, "step time", planned.step_s, measured.step_s, FormatSeconds);
   if (planned.modelled_step_s)
     AddComparison(table, "  modelled", *planned.modelled_step_s, measured.step_s, FormatSeconds);
+  if (planned.communication_s && measured.communication_s) {
+    AddComparison(table, "communication", *planned.communication_s, *measured.communication_s,
+                  FormatSeconds);
+  }
   if (planned.epoch_s && measured.epoch_s) {
     AddComparison(table, "epoch time", *planned.epoch_s, *measured.epoch_s, FormatSeconds);
+  }
+  return table.ToText(terminal);
+}
+
+double RankNumbers::wait_share(double communication_s) const {
+  return step_s > 0 ? std::max(0.0, collective_s - communication_s) / step_s : 0;
+}
+
+std::string RanksReport(const std::vector<RankNumbers>& ranks, double communication_s,
+                        const Terminal& terminal) {
+  Table table({{"rank", Align::kRight},
+               {"peak planned", Align::kRight},
+               {"measured", Align::kRight},
+               {"error", Align::kRight},
+               {"step planned", Align::kRight},
+               {"measured", Align::kRight},
+               {"error", Align::kRight},
+               {"waits", Align::kRight}});
+  const auto error = [](double planned, double measured) {
+    return measured > 0 ? FormatPercentChange(planned / measured - 1) : "-";
+  };
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const RankNumbers& of = ranks[r];
+    table.AddRow(
+        {std::to_string(r), FormatBytes(of.planned_peak_bytes), FormatBytes(of.peak_bytes),
+         error(static_cast<double>(of.planned_peak_bytes), static_cast<double>(of.peak_bytes)),
+         FormatSeconds(of.planned_step_s), FormatSeconds(of.step_s),
+         error(of.planned_step_s, of.step_s), FormatPercent(of.wait_share(communication_s))});
   }
   return table.ToText(terminal);
 }

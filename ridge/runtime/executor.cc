@@ -223,7 +223,7 @@ int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
 }  // namespace
 
 Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const PlannedNode& node,
-                                                     bool in_loop) const {
+                                                     bool in_loop) {
   if (IsTreeNode(node)) return CompileTreeNode(step, node);
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
@@ -243,7 +243,7 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
 }
 
 Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
-                                                         const PlannedNode& node) const {
+                                                         const PlannedNode& node) {
   if (!arena_->host_visible()) {
     return Status(
         ErrorCode::kUnsupported,
@@ -253,7 +253,8 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
   }
   const TreeMemory memory = {program_, step, arena_->data()};
   CompiledNode ready;
-  RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeTreeKernel(memory, node, backend_, communicator_));
+  RIDGE_ASSIGN_OR_RETURN(ready.kernel,
+                         MakeTreeKernel(memory, node, backend_, {communicator_, &collective_s_}));
   for (std::vector<Operands>& by_slice : ready.operands) {
     for (int64_t slice = 0; slice < step.slices; ++slice)
       by_slice.push_back({{}, BlocksToAdd(memory, slice)});

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ridge/backend/host_kernel.h"
+#include "ridge/core/process.h"
 #include "ridge/dist/tree_sum.h"
 
 namespace ridge {
@@ -50,19 +51,26 @@ class TreeAddKernel : public HostKernel<TreeAddKernel> {
 
 class TreeSumKernel : public HostKernel<TreeSumKernel> {
  public:
-  TreeSumKernel(Backend& backend, std::unique_ptr<TreeSum> sum)
-      : device_(backend.device()), threads_(backend.threads()), sum_(std::move(sum)) {}
+  TreeSumKernel(Backend& backend, std::unique_ptr<TreeSum> sum, double& spent_s)
+      : device_(backend.device()),
+        threads_(backend.threads()),
+        sum_(std::move(sum)),
+        spent_s_(spent_s) {}
 
   Status Run(const KernelBuffers&) {
+    const double begin_s = MonotonicSeconds();
     RIDGE_RETURN_IF_ERROR(sum_->Send());
     device_.ForEachPart(threads_, [&](int part) { sum_->Combine(part, threads_); });
-    return sum_->Gather();
+    RIDGE_RETURN_IF_ERROR(sum_->Gather());
+    spent_s_ += MonotonicSeconds() - begin_s;
+    return Status();
   }
 
  private:
   Device& device_;
   const int threads_;
   const std::unique_ptr<TreeSum> sum_;
+  double& spent_s_;
 };
 
 // Of a plan that is timed without the other ranks.
@@ -103,14 +111,14 @@ std::vector<void*> BlocksToAdd(const TreeMemory& memory, int64_t slice) {
 }
 
 Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const PlannedNode& node,
-                                               Backend& backend, Communicator* communicator) {
+                                               Backend& backend, const TreeRanks& ranks) {
   const SumBlock block = memory.block();
   RIDGE_RETURN_IF_ERROR(CheckSums(block));
   const SliceShare& share = memory.step.tree->share;
   std::unique_ptr<Kernel> kernel;
   if (node.choice.kernel == kTreeAddKernel) {
     kernel = std::make_unique<TreeAddKernel>(backend, block);
-  } else if (communicator == nullptr) {
+  } else if (ranks.communicator == nullptr) {
     kernel = std::make_unique<NobodyElse>(share.ranks);
   } else {
     TreeSum::Place place;
@@ -119,7 +127,8 @@ Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const P
       place.parts.push_back(memory.BlockAt(static_cast<int64_t>(k)));
     place.scratch = memory.arena + node.workspace_offset;
     kernel = std::make_unique<TreeSumKernel>(
-        backend, std::make_unique<TreeSum>(*communicator, share, block, std::move(place)));
+        backend, std::make_unique<TreeSum>(*ranks.communicator, share, block, std::move(place)),
+        *ranks.spent_s);
   }
   return kernel;
 }

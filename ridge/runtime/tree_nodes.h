@@ -24,10 +24,15 @@ struct TreeMemory {
 // the next.  One block, or none, adds nothing.
 std::vector<void*> BlocksToAdd(const TreeMemory& memory, int64_t slice);
 
-// `communicator`: of the ranks that run the step together; nullptr makes a plan whose collectives
-// fail with kUnavailable.  Fails with kUnsupported: sums of other types than CheckSums() allows.
+// The ranks that run a step together; both outlive it.
+struct TreeRanks {
+  Communicator* communicator = nullptr;  // nullptr: a plan whose collectives fail with kUnavailable
+  double* spent_s = nullptr;             // to which collectives add their seconds
+};
+
+// Fails with kUnsupported: sums of other types than CheckSums() allows.
 // REQUIRES: IsTreeNode(node).
 Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const PlannedNode& node,
-                                               Backend& backend, Communicator* communicator);
+                                               Backend& backend, const TreeRanks& ranks);
 
 }  // namespace ridge
