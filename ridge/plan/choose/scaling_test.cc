@@ -28,11 +28,13 @@ TEST(ScalingTest, AStepIsTheSumOfItsTerms) {
 
 TEST(ScalingTest, TheRangeIsThatOfThePlanOrOfEarlierRuns) {
   PlanSummary plan = Plan(32, 2.0, 0);
-  plan.expected = ExpectedStep{.low = 0.5, .high = 3};
+  plan.expected.emplace();
+  plan.expected->low = 0.5, plan.expected->high = 3;
   ScalingPoint point = ScalingPointOf(plan, 1, 0);
   EXPECT_DOUBLE_EQ(point.low_s, 1.0);
   EXPECT_DOUBLE_EQ(point.high_s, 6.0);
-  plan.range = StepRange{.low_s = 1.8, .high_s = 2.2};
+  plan.range.emplace();
+  plan.range->low_s = 1.8, plan.range->high_s = 2.2;
   point = ScalingPointOf(plan, 1, 0);
   EXPECT_DOUBLE_EQ(point.low_s, 1.8);
   EXPECT_DOUBLE_EQ(point.high_s, 2.2);
