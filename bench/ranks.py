@@ -6,7 +6,7 @@
 A workload is MODEL:BATCH, the global batch.  Every rank has one thread.  Sides run in turn, so that
 a slow minute of the machine meets all of them; of each the run with the least median step counts.
 Step: of ridge the mean of a short training, of PyTorch the median.  Memory: the peak of one rank; of
-PyTorch what it took after its imports.
+PyTorch what it took after its imports.  A second line has what the two ranks planned of what they measured.
 """
 import argparse
 import json
@@ -34,8 +34,13 @@ def ridge(args, model, batch, ranks):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-        measured = json.loads(pathlib.Path(folder, "run", "summary.json").read_text(encoding="utf-8"))["measured"]
-        return {"ms": 1e3 * measured["step_s"], "mb": measured["peak_bytes"] / 2**20}
+        summary = json.loads(pathlib.Path(folder, "run", "summary.json").read_text(encoding="utf-8"))
+        planned, measured = summary["planned"], summary["measured"]
+        result = {"ms": 1e3 * measured["step_s"], "mb": measured["peak_bytes"] / 2**20,
+                  "planned_ms": 1e3 * planned["step_s"], "planned_mb": planned["peak_bytes"] / 2**20}
+        if ranks > 1:
+            result |= {"sums_ms": 1e3 * measured["communication_s"], "planned_sums_ms": 1e3 * planned["communication_s"]}
+        return result
 
 
 def torch(args, model, batch, ranks):
@@ -70,6 +75,10 @@ def main():
         rows[workload] = {"best": best, "runs": runs}
         print(f"{workload:16} two ranks {best['ridge 1']['ms'] / best['ridge 2']['ms']:.2f} x one  " +
               "  ".join(f"{side} {of['ms']:.1f} ms {of['mb']:.0f} MiB" for side, of in best.items()), flush=True)
+        two = best["ridge 2"]
+        errors = (f"{name} {two['planned_' + key]:.4g} of {two[key]:.4g} {unit} ({two['planned_' + key] / two[key] - 1:+.1%})"
+                  for name, key, unit in (("step", "ms", "ms"), ("sums", "sums_ms", "ms"), ("peak", "mb", "MiB")))
+        print(f"{'':16} planned of measured, two ranks: " + "  ".join(errors), flush=True)
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:
             json.dump({"machine": machine(), "rows": rows}, file, indent=1)

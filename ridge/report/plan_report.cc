@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "ridge/core/units.h"
 #include "ridge/plan/memory/phases.h"
@@ -281,23 +282,35 @@ std::string ValueText(const StepPlan& step, int index, const KernelQuery& layout
   return text;
 }
 
+// A sum over ranks writes every gradient, and a table's column is as wide as its widest cell.
+constexpr size_t kMostInCell = 8;
+
+std::span<const int> InCell(const std::vector<int>& indices) {
+  return std::span(indices).first(std::min(indices.size(), kMostInCell));
+}
+
+std::string RestText(const std::vector<int>& indices) {
+  if (indices.size() <= kMostInCell) return "";
+  return fmt::format(", {} others", indices.size() - kMostInCell);
+}
+
 std::string OutputPlaces(const StepPlan& step, const PlannedNode& node) {
   std::string text;
-  for (const int index : node.outputs) {
+  for (const int index : InCell(node.outputs)) {
     const PlannedValue& value = step.values[static_cast<size_t>(index)];
     text += fmt::format("{}+{} {}", text.empty() ? "" : ", ", value.offset_bytes, value.size_bytes);
     text += fmt::format(" {}-{}", value.live.first, value.live.last);
   }
-  return text;
+  return text + RestText(node.outputs);
 }
 
 std::string ValueTexts(const StepPlan& step, const std::vector<int>& indices,
                        const KernelQuery& layouts) {
   std::string text;
-  for (const int index : indices) {
+  for (const int index : InCell(indices)) {
     text += (text.empty() ? "" : ", ") + ValueText(step, index, layouts);
   }
-  return text;
+  return text + RestText(indices);
 }
 
 std::string StepText(const StepPlan& step, const KernelQuery& layouts) {

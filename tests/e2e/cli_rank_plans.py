@@ -106,6 +106,11 @@ class RankPlans(RidgeTest):
         peak = self.read_json("run/summary.json")["measured"]["peak_bytes"]
         self.assertTrue(peak <= planned["peak_bytes"] <= 1.10 * peak, (planned["peak_bytes"], peak))
 
+    def test_the_text_of_a_plan_does_not_grow_with_the_square_of_its_sums(self):
+        text = self.ok("plan", "gpt", "--batch", "2", "--sums", "tree", "--slices", "2", "-v")
+        self.assertIn(" others ", text)
+        self.assertLess(max(len(line) for line in text.splitlines()), 1500)
+
     def test_without_an_mpi_a_plan_says_what_it_does_not_know(self):
         done = self.ridge("plan", *SMALL, "--devices", "2", env={**self.own_cache(), "PATH": "/nowhere"})
         self.assertEqual(done.returncode, 0, done.stderr)
