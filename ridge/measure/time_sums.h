@@ -14,10 +14,10 @@ struct SumRequest {
   double size_s = 0.03;  // that one size may take, but for the fewest rounds
 };
 
-// The same at all ranks: of each round the slowest rank, of the rounds the median.  Before each
-// round every rank writes its block, as a step's kernels do.  Runs on the device's threads, in
-// memory that is given back.  Fails as Exchange() and Allocate() do.
-// REQUIRES: at least two ranks; memory that the host reads.
+// The same at all ranks: of each round the slowest rank, of the rounds the lower quartile, since
+// other programs lengthen rounds and nothing shortens them.  Before each round every rank writes
+// its block, as a step's kernels do.  Runs on the device's threads, in memory that is given back.
+// Fails as Exchange() and Allocate() do. REQUIRES: at least two ranks; memory that the host reads.
 Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Device& device, int threads,
                                       const SumRequest& request);
 
