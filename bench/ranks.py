@@ -6,7 +6,7 @@
 A workload is MODEL:BATCH, the global batch.  Every rank has one thread.  Sides run in turn, so that
 a slow minute of the machine meets all of them; of each the run with the least median step counts.
 Step: of ridge the mean of a short training, of PyTorch the median.  Memory: the peak of one rank; of
-PyTorch what it took after its imports.
+PyTorch what it took after its imports.  A second line has what the two ranks planned of what they measured.
 
 --limit adds what the cores allow: two trainings that know nothing of each other, each of half the
 batch, beside each other; their longer step.
@@ -44,8 +44,12 @@ class Training:
             sys.exit(f"{' '.join(self.command)}: {errors.strip()}")
         summary = pathlib.Path(self.folder.name, "run", "summary.json").read_text(encoding="utf-8")
         self.folder.cleanup()
-        measured = json.loads(summary)["measured"]
-        return {"ms": 1e3 * measured["step_s"], "mb": measured["peak_bytes"] / 2**20}
+        planned, measured = json.loads(summary)["planned"], json.loads(summary)["measured"]
+        result = {"ms": 1e3 * measured["step_s"], "mb": measured["peak_bytes"] / 2**20,
+                  "planned_ms": 1e3 * planned["step_s"], "planned_mb": planned["peak_bytes"] / 2**20}
+        if "communication_s" in measured:
+            result |= {"sums_ms": 1e3 * measured["communication_s"], "planned_sums_ms": 1e3 * planned["communication_s"]}
+        return result
 
 
 def ridge(args, model, batch, ranks):
@@ -94,6 +98,10 @@ def main():
         limit = f" (at most {best['ridge 1']['ms'] / best['apart']['ms']:.2f})" if args.limit else ""
         print(f"{workload:16} two ranks {best['ridge 1']['ms'] / best['ridge 2']['ms']:.2f} x one{limit}  " +
               "  ".join(f"{side} {of['ms']:.1f} ms {of['mb']:.0f} MiB" for side, of in best.items()), flush=True)
+        two = best["ridge 2"]
+        errors = (f"{name} {two['planned_' + key]:.4g} of {two[key]:.4g} {unit} ({two['planned_' + key] / two[key] - 1:+.1%})"
+                  for name, key, unit in (("step", "ms", "ms"), ("sums", "sums_ms", "ms"), ("peak", "mb", "MiB")))
+        print(f"{'':16} planned of measured, two ranks: " + "  ".join(errors), flush=True)
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:
             json.dump({"machine": machine(), "rows": rows}, file, indent=1)

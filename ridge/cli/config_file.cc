@@ -165,6 +165,10 @@ std::string ConfigText(const TrainFlags& flags) {
     if (value.empty()) return;
     if (option.group != group) text += "\n";
     group = option.group;
+    if (option.key == "batch" && flags.batch_per_device) {
+      text += fmt::format("batch-per-device = {}\n", *flags.batch_per_device);
+      return;
+    }
     text += fmt::format("{}{} = {}\n", flags.Has(option.key) ? "" : "# ", option.key, value);
   });
   return text;

@@ -126,6 +126,12 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
           .kernels = options.kernels};
 }
 
+void OpenedMachine::PlanRanks(int64_t ranks) {
+  machine.rank = 0;
+  machine.ranks = static_cast<int>(ranks);
+  if (hardware != nullptr) machine.group = DeviceGroup{hardware.get(), ranks};
+}
+
 Status CheckDevice(const std::string& flag, const std::string& device) {
   if (device == "cpu") return {};
   if (device == "cuda" || device.starts_with("cuda:")) {
@@ -179,6 +185,7 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
   RIDGE_ASSIGN_OR_RETURN(use.software, FindSoftware(software, precision));
   RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware, use));
   OpenedMachine opened;
+  opened.hardware = std::make_unique<Hardware>(hardware);
   opened.planned = std::make_unique<PlannedDevice>(hardware, use);
   opened.machine.software = use.software;
   opened.machine.peak_flops_per_s = facts.peak_flops_per_s;

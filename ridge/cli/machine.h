@@ -32,7 +32,11 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 struct OpenedMachine {
   std::unique_ptr<Backend> backend;      // null for a device that is not here
   std::unique_ptr<KernelQuery> planned;  // of such a device
+  std::unique_ptr<Hardware> hardware;    // of one of the catalog
   Machine machine;                       // points to one of them
+
+  // The first of so many ranks, none of which runs.  REQUIRES: ranks > 1.
+  void PlanRanks(int64_t ranks);
 };
 
 // Checks that the device exists.  Fails with kDevice for cuda, kInvalidArgument for an unknown

@@ -11,25 +11,29 @@
 #include "ridge/cli/plan_history.h"
 #include "ridge/cli/plan_mesh.h"
 #include "ridge/cli/planning.h"
+#include "ridge/cli/rank_times.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
+#include "ridge/core/threads.h"
 #include "ridge/report/determinism.h"
 #include "ridge/report/plan_page.h"
 #include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
+#include "ridge/report/scaling_report.h"
 
 namespace ridge::cli {
 namespace {
 
 // With --why: the plans that were compared, what is live when, rules of thumb, what options would
-// bring, and what equal bits cost, not a kernel.
+// bring, what equal bits cost, and what more devices would bring, not a kernel.
 constexpr const char* kSlices = "slices";
 constexpr const char* kMemory = "memory";
 constexpr const char* kRules = "rules";
 constexpr const char* kLevers = "levers";
 constexpr const char* kDeterminism = "determinism";
+constexpr const char* kDevices = "devices";
 
 struct PlanVerb {
   TrainFlags train;
@@ -54,18 +58,45 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
 
 bool IsRecord(const std::string& device) { return device.ends_with(".json"); }
 
+// This machine as the first of so many ranks, which share its cores.
+Result<OpenedMachine> OpenHere(const PlanVerb& verb, const TrainOptions& options, int64_t devices) {
+  const auto say = SayUnless(verb.output.quiet);
+  MachineChoice choice = ChoiceOf(verb.train, options);
+  if (devices > 1 && choice.threads == 0)
+    choice.threads = std::max<int64_t>(1, AvailableThreads() / devices);
+  RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, say));
+  if (devices == 1) return opened;
+  opened.PlanRanks(devices);
+  Result<SumTimes> sums =
+      PlannedSumTimes(devices, opened.backend->threads(), opened.machine.profile.id, say);
+  if (sums.ok()) {
+    opened.machine.sums = std::move(*sums);
+  } else {
+    PrintWarning("the sums over the devices were not measured: " + sums.status().message());
+  }
+  return opened;
+}
+
 // `--on cpu` and no --on are this machine, every other device one that is not here.
-Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
-  if (verb.on && IsRecord(options.device) && !verb.foreign)
-    return OpenRecordedMachine(options.device, ChoiceOf(verb.train, options));
+Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options, int64_t devices) {
+  if (verb.on && IsRecord(options.device) && !verb.foreign) {
+    RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
+                           OpenRecordedMachine(options.device, ChoiceOf(verb.train, options)));
+    if (devices > 1) opened.PlanRanks(devices);
+    return opened;
+  }
   if (verb.on && !IsRecord(options.device) && options.device != "cpu") {
     RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
     AskConv ask_conv;
     if (!verb.foreign &&
         ComputeCapability(hardware) > 0)  // others take scales of what is on record
       ask_conv = AskCudnn(hardware.id, SayUnless(verb.output.quiet));
-    return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware),
-                              /*needs_memory=*/false, std::move(ask_conv));
+    RIDGE_ASSIGN_OR_RETURN(
+        OpenedMachine opened,
+        OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware),
+                           /*needs_memory=*/false, std::move(ask_conv)));
+    if (devices > 1) opened.PlanRanks(devices);
+    return opened;
   }
   if (verb.foreign) {
     return InvalidArgument(
@@ -73,16 +104,19 @@ Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options)
         "--on "
         "a100-sxm4-40g");
   }
-  return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
+  return OpenHere(verb, options, devices);
 }
 
-Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
+// One of so many devices, with a batch of all of them.
+Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb, int64_t devices,
+                          int64_t batch) {
   DevicePlan plan;
   TrainOptions options = verb.train.options;
   options.device = device;
+  options.batch = batch;
   if (verb.foreign) LeaveAsWritten(options);
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenFor(verb, options));
+  RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenFor(verb, options, devices));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
   if (plan.run.data) {
     for (const std::string& note : plan.run.data->notes) PrintWarning(note);
@@ -200,6 +234,45 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
   return {};
 }
 
+// That reading takes beyond a step, in the mean of an epoch.
+double InputSeconds(const PlannedRun& run) {
+  if (!run.data || run.data->steps_per_epoch == 0) return 0;
+  const double steps_s = run.job.epoch_s - run.job.eval_s;
+  return std::max(0.0, steps_s / static_cast<double>(run.data->steps_per_epoch) - run.job.step_s);
+}
+
+// Without --devices as many as `choose` compares; on this machine one a core.
+int64_t MostDevices(const PlanVerb& verb, const std::string& device, int64_t given) {
+  constexpr int64_t kUsual = 8;
+  if (verb.train.Has("devices")) return given;
+  return verb.on && device != "cpu" ? kUsual : AvailableThreads();
+}
+
+// What the plan says of so many devices.
+Result<ScalingPoint> PointOf(const std::string& device, const PlanVerb& verb, int64_t devices,
+                             int64_t batch) {
+  RIDGE_ASSIGN_OR_RETURN(const DevicePlan plan, PlanOn(device, verb, devices, batch));
+  return ScalingPointOf(SummaryByHistory(plan, verb), devices, InputSeconds(plan.run));
+}
+
+// --why devices: whether more of them would help.
+Status PrintScaling(const std::vector<std::string>& devices, const PlanVerb& verb,
+                    const Terminal& terminal) {
+  RIDGE_ASSIGN_OR_RETURN(const int64_t given, ParseDevices(verb.train.options.devices));
+  for (const std::string& device : devices) {
+    ScalingRequest request;
+    request.title = fmt::format("{} on {}", verb.train.options.model, device);
+    request.counts = DeviceCounts(MostDevices(verb, device, given));
+    request.batch = BatchOf(verb.train, 1);
+    RIDGE_ASSIGN_OR_RETURN(const ScalingTable table,
+                           PlanScaling(request, [&](int64_t count, int64_t batch) {
+                             return PointOf(device, verb, count, batch);
+                           }));
+    PrintData(verb.json ? ScalingJson(table) + "\n" : ScalingReport(table, terminal));
+  }
+  return {};
+}
+
 Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
   if (verb.html)
@@ -246,9 +319,15 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   if (verb.mesh.shard && !verb.mesh.mesh)
     return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
   if (verb.mesh.mesh) return RunMeshPlan(verb, devices, terminal);
+  if (verb.why == kDevices) {
+    RIDGE_RETURN_IF_ERROR(PrintScaling(devices, verb, terminal));
+    return kExitOk;
+  }
+  RIDGE_ASSIGN_OR_RETURN(const int64_t count, ParseDevices(verb.train.options.devices));
   std::vector<DevicePlan> plans;
   for (const std::string& device : devices) {
-    RIDGE_ASSIGN_OR_RETURN(DevicePlan plan, PlanOn(device, verb));
+    RIDGE_ASSIGN_OR_RETURN(DevicePlan plan,
+                           PlanOn(device, verb, count, BatchOf(verb.train, count)));
     plans.push_back(std::move(plan));
   }
   RIDGE_RETURN_IF_ERROR(PrintPlans(plans, verb, terminal));
@@ -263,6 +342,8 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
 VerbBody AddPlan(CLI::App& app) {
   auto verb = std::make_shared<PlanVerb>();
   AddTrainFlags(app, verb->train);
+  AddDevicesFlags(app, verb->train,
+                  "How many devices train together: the plan of the first of them (1)");
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
           "`ridge bench device --record`")
@@ -284,7 +365,8 @@ VerbBody AddPlan(CLI::App& app) {
               "Which kernels run an operator or node, and why not others; slices: the plans "
               "that were compared; memory: what is live in each phase of a step; rules: "
               "rules of thumb beside the plan; levers: what other options would bring; "
-              "determinism: what equal bits in every run cost on a device of --on");
+              "determinism: what equal bits in every run cost on a device of --on; devices: what "
+              "more devices would bring");
   why->group(kOutputGroup);
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array");
   json->group(kOutputGroup);

@@ -23,6 +23,12 @@ std::string BatchText(const Receipt& receipt) {
   return fmt::format("{} x {}", receipt.batch, receipt.accumulate);
 }
 
+// "2 ranks of 1" thread; of one rank its threads.
+std::string ThreadsText(const Receipt& receipt) {
+  if (receipt.ranks == 1) return fmt::format("{}", receipt.threads);
+  return fmt::format("{} ranks of {}", receipt.ranks, receipt.threads);
+}
+
 std::string ReceiptsText(const std::vector<Receipt>& receipts, const Terminal& terminal) {
   Table table({{"when"},
                {"model"},
@@ -38,7 +44,7 @@ std::string ReceiptsText(const std::vector<Receipt>& receipts, const Terminal& t
   for (const Receipt& receipt : receipts) {
     const RunFigures &planned = receipt.planned, &measured = receipt.measured;
     table.AddRow({receipt.made_at.substr(0, sizeof("2026-11-21T09:00") - 1), receipt.model,
-                  BatchText(receipt), receipt.precision, fmt::format("{}", receipt.threads),
+                  BatchText(receipt), receipt.precision, ThreadsText(receipt),
                   FormatBytes(planned.peak_bytes), FormatBytes(measured.peak_bytes),
                   ErrorText(static_cast<double>(planned.peak_bytes),
                             static_cast<double>(measured.peak_bytes)),
@@ -55,9 +61,10 @@ std::string GroupsText(const std::vector<ReceiptGroup>& groups) {
   }
   std::string text = "\nThe next plan's expected seconds:\n";
   for (const ReceiptGroup& group : groups) {
-    text += fmt::format("  {} in {} on {}: planned x {:.2f} ({:.2f} to {:.2f}, {} runs)\n",
+    const std::string ranks = group.ranks > 1 ? fmt::format(" by {} ranks", group.ranks) : "";
+    text += fmt::format("  {} in {} on {}{}: planned x {:.2f} ({:.2f} to {:.2f}, {} runs)\n",
                         group.model.empty() ? "other models" : group.model, group.precision,
-                        group.device, group.scale, group.low, group.high, group.receipts);
+                        group.device, ranks, group.scale, group.low, group.high, group.receipts);
   }
   return text;
 }
@@ -69,6 +76,7 @@ Json HistoryJson(const std::vector<Receipt>& receipts, const std::vector<Receipt
   for (const ReceiptGroup& group : groups) {
     json["scales"].push_back({{"device", group.device},
                               {"precision", group.precision},
+                              {"ranks", group.ranks},
                               {"model", group.model.empty() ? Json(nullptr) : Json(group.model)},
                               {"runs", group.receipts},
                               {"scale", group.scale},

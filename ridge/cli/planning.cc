@@ -169,6 +169,7 @@ Receipt ReceiptOf(const PlannedJob& job, const Machine& machine) {
   receipt.batch = job.options.batch;
   receipt.accumulate = job.options.accumulate;
   receipt.threads = job.threads;
+  receipt.ranks = machine.ranks;
   return receipt;
 }
 
@@ -182,8 +183,8 @@ std::optional<ExpectedStep> ExpectedStepOf(const PlannedJob& job, const Machine&
 }
 
 RunNumbers NumbersOf(const RunFigures& figures) {
-  return {figures.peak_bytes, figures.arena_bytes,     figures.step_s,
-          figures.epoch_s,    figures.modelled_step_s, figures.input_bytes};
+  return {figures.peak_bytes,      figures.arena_bytes, figures.step_s,         figures.epoch_s,
+          figures.modelled_step_s, figures.input_bytes, figures.communication_s};
 }
 
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {

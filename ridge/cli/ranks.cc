@@ -8,6 +8,7 @@
 #include "ridge/cli/output.h"
 #include "ridge/dist/launcher.h"
 #include "ridge/dist/mpirun.h"
+#include "ridge/train/options/options.h"
 
 namespace ridge::cli {
 namespace {
@@ -36,6 +37,12 @@ Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice) {
   if (choice.late_after_s > 0)
     RIDGE_RETURN_IF_ERROR(ranks->Watch(choice.late_after_s, PrintWarning));
   return ranks;
+}
+
+Result<int64_t> StartedDevices(const std::string& devices) {
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<Launcher> launcher, DetectLauncher(Variable));
+  if (launcher && launcher->size > 0) return launcher->size;
+  return ParseDevices(devices);
 }
 
 Status CheckNoLauncher(const std::string& what) {

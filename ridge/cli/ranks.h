@@ -25,6 +25,10 @@ struct RanksChoice {
 // DetectLauncher, MpiCommunicator::Join and BecomeRanks do.
 Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice);
 
+// How many devices there will be: those of the launcher that started this process, if it says, else
+// `devices` (--devices).  Fails as DetectLauncher and ParseDevices do.
+Result<int64_t> StartedDevices(const std::string& devices);
+
 // Fails with kInvalidArgument when a launcher started several processes: `what` starts its own.
 Status CheckNoLauncher(const std::string& what);
 

@@ -13,6 +13,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
+#include "ridge/cli/rank_times.h"
 #include "ridge/cli/ranks.h"
 #include "ridge/cli/sweep.h"
 #include "ridge/cli/train_flags.h"
@@ -54,6 +55,8 @@ Result<std::string> StartCheckpoint(const TrainVerb& verb) {
 Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
   TrainRequest request;
   request.options = verb.train.options;
+  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, StartedDevices(verb.train.options.devices));
+  request.options.batch = BatchOf(verb.train, devices);
   request.resume = verb.resume.has_value();
   request.allow_different = verb.allow_different;
   request.given = GivenKeys(verb.train);
@@ -107,7 +110,7 @@ Status CheckAlike(Communicator& ranks, TrainOptions options) {
 // The machine of a rank, which computes with its share of the cores.  The first rank speaks, and
 // measures where there is no profile yet; the others read what it kept.
 Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
-                               Communicator& ranks, bool quiet) {
+                               MpiCommunicator& ranks, bool quiet) {
   if (choice.threads == 0) {
     RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
   }
@@ -116,8 +119,11 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
   if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   opened.machine.Join(ranks);
-  RIDGE_ASSIGN_OR_RETURN(const bool together, AreOnOneMachine(ranks));
-  opened.machine.overlaps_exchange = overlap == "on" || (overlap == "auto" && !together);
+  RIDGE_ASSIGN_OR_RETURN(const int64_t machines, CountMachines(ranks));
+  opened.machine.overlaps_exchange = overlap == "on" || (overlap == "auto" && machines > 1);
+  RIDGE_ASSIGN_OR_RETURN(
+      opened.machine.sums,
+      TakeSumTimes(ranks, opened.machine.profile.id, *opened.backend, SayUnless(quiet || !leads)));
   return opened;
 }
 
@@ -128,7 +134,7 @@ struct Training {
   CommandLineObserver::Options shown;
 };
 
-Result<OpenedMachine> OpenFor(const Training& training, Communicator* ranks) {
+Result<OpenedMachine> OpenFor(const Training& training, MpiCommunicator* ranks) {
   // A resumed run has the kernel times of its choices in its folder.
   const bool goes_on = training.request.resume && Run::Exists(training.options.out);
   MachineChoice choice = ChoiceOf(training.verb.train, training.options);
@@ -139,16 +145,13 @@ Result<OpenedMachine> OpenFor(const Training& training, Communicator* ranks) {
 }
 
 // `ranks`: null when this process is alone.
-Result<int> RunTraining(const Training& training, Communicator* ranks) {
+Result<int> RunTraining(const Training& training, MpiCommunicator* ranks) {
   const TrainVerb& verb = training.verb;
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(training, ranks));
   // A reader that closes our output must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
   if (verb.find_lr) return RunFindRate(training.request, opened.machine, verb.output, verb.json);
-  CommandLineObserver::Options shown = training.shown;
-  // Steps that wait for other ranks are no measure of a device.
-  if (ranks != nullptr) shown.receipts = false;
-  CommandLineObserver observer(shown, opened.machine);
+  CommandLineObserver observer(training.shown, opened.machine);
   const Result<TrainOutcome> outcome = Train(training.request, opened.machine, observer);
   observer.EndProgress();
   if (!outcome.ok()) return outcome.status();
@@ -191,7 +194,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
 std::shared_ptr<TrainVerb> AddFlags(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
-  AddGroup(app, verb->train, OptionGroup::kDevices);
+  AddDevicesFlags(app, verb->train);
   AddNumber(app, "--late-after", verb->late_after_s, {.maximum = 86400}, "SECONDS",
             "End the job, and name the rank, when one keeps the others waiting for so long without "
             "reason (5; 0: never)")
@@ -207,6 +210,7 @@ std::shared_ptr<TrainVerb> AddFlags(CLI::App& app) {
                "again, for each combination");
   sweep->group("Training");
   Exclude(sweep, app.get_option("--resume"));
+  Exclude(sweep, app.get_option("--batch-per-device"));
   CLI::Option* find = AddSwitch(
       app, "--find-lr", verb->find_lr,
       "Look for a learning rate: 100 updates (--steps N) from 1e-7 to 1, the curve of the "

@@ -136,6 +136,18 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   Exclude(app.get_option("--epochs"), app.get_option("--steps"));
 }
 
+void AddDevicesFlags(CLI::App& app, TrainFlags& flags, const std::string& doc) {
+  AddOption(app, flags, "devices", doc);
+  CLI::Option* each = AddInteger(app, "--batch-per-device", flags.batch_per_device, {.minimum = 1},
+                                 "N", "Samples of each device; instead of --batch");
+  each->group(GroupName(OptionGroup::kDevices));
+  Exclude(each, app.get_option("--batch"));
+}
+
+int64_t BatchOf(const TrainFlags& flags, int64_t devices) {
+  return flags.batch_per_device ? *flags.batch_per_device * devices : flags.options.batch;
+}
+
 void AddPlaceFlags(CLI::App& app, TrainFlags& flags) {
   AddOption(app, flags, "device");
   AddBackendFlag(app, flags);
@@ -203,6 +215,7 @@ std::set<std::string> GivenKeys(const TrainFlags& flags) {
   ForEachOption([&](const OptionInfo& option, auto) {
     if (flags.Has(option.key)) keys.insert(std::string(option.key));
   });
+  if (flags.batch_per_device) keys.insert("batch");
   return keys;
 }
 

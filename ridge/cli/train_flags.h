@@ -16,6 +16,7 @@ namespace ridge::cli {
 struct TrainFlags {
   TrainOptions options;  // defaults where nothing was given
   std::optional<std::string> backend;
+  std::optional<int64_t> batch_per_device;
   CLI::App* app = nullptr;  // that has the flags
 
   // Whether the command line, the environment or --config gave the option of this key.
@@ -56,6 +57,10 @@ void AddOptions(CLI::App& app, TrainFlags& flags, std::initializer_list<std::str
 
 // MODEL and every option.
 void AddTrainFlags(CLI::App& app, TrainFlags& flags);
+// --devices, with a verb's own `doc` or the option's, and --batch-per-device.
+void AddDevicesFlags(CLI::App& app, TrainFlags& flags, const std::string& doc = "");
+// The batch of so many devices: --batch, or --batch-per-device times them.
+int64_t BatchOf(const TrainFlags& flags, int64_t devices);
 // Every option of a group.
 void AddGroup(CLI::App& app, TrainFlags& flags, OptionGroup group);
 // MODEL alone.

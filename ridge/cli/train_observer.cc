@@ -154,6 +154,8 @@ void CommandLineObserver::OnStep(const StepReport& report) {
   shown.input_stages = report.input_stages;
   shown.eta_s = report.eta_s;
   shown.bad_records = report.bad_records;
+  shown.communication = report.communication;
+  shown.slowest_rank = report.slowest_rank;
   progress_.Update(shown, MonotonicSeconds());
 }
 
@@ -194,6 +196,10 @@ void CommandLineObserver::OnFinish(const RunSummary& summary) {
   if (options_.quiet) return;
   PrintData("\n" + ComparisonReport(NumbersOf(summary.planned), NumbersOf(summary.measured),
                                     options_.out));
+  if (!summary.ranks.empty()) {
+    PrintData("\n" + RanksReport(summary.ranks, summary.measured.communication_s.value_or(0),
+                                 options_.out));
+  }
   PrintData(fmt::format("\n{}\n{}run folder {}\n", ResultLine(summary), EarlyStopLine(summary),
                         start_.folder));
 }

@@ -11,6 +11,7 @@ namespace ridge {
 Agreement::Agreement(Communicator* communicator)
     : communicator_(communicator),
       numbers_(static_cast<size_t>(size())),
+      told_(numbers_.size()),
       sends_(numbers_.size()),
       receives_(numbers_.size()) {}
 
@@ -25,9 +26,15 @@ Status Agreement::ExchangeNumbers(uint64_t mine) {
   return communicator_->Exchange(sends_, receives_);
 }
 
-Result<bool> Agreement::Any(bool mine) {
-  RIDGE_RETURN_IF_ERROR(ExchangeNumbers(mine ? 1 : 0));
-  return std::any_of(numbers_.begin(), numbers_.end(), [](uint64_t is) { return is != 0; });
+// The lowest bit is `mine`.
+Result<bool> Agreement::Any(bool mine, uint64_t number) {
+  RIDGE_RETURN_IF_ERROR(ExchangeNumbers(number << 1 | (mine ? 1 : 0)));
+  bool any = false;
+  for (size_t rank = 0; rank < numbers_.size(); ++rank) {
+    any = any || (numbers_[rank] & 1) != 0;
+    told_[rank] = numbers_[rank] >> 1;
+  }
+  return any;
 }
 
 Status Agreement::Same(const std::string& what, const std::string& mine, const std::string& hint,

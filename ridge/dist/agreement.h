@@ -23,8 +23,10 @@ class Agreement {
   // Rank 0 alone writes and prints.
   bool leads() const { return rank() == 0; }
 
-  // Whether `mine` is true at any rank.
-  Result<bool> Any(bool mine);
+  // Whether `mine` is true at any rank.  Every rank tells the others a number beside it, below
+  // 2^63; told() has them, by rank, until the next call.
+  Result<bool> Any(bool mine, uint64_t number = 0);
+  const std::vector<uint64_t>& told() const { return told_; }
   // Fails at all ranks unless `mine` is the same everywhere; `what` names it, and `hint` says what
   // to do: "rank 2 has another checkpoint than rank 0. hint: ...".
   Status Same(const std::string& what, const std::string& mine, const std::string& hint = "",
@@ -36,7 +38,7 @@ class Agreement {
   Status ExchangeNumbers(uint64_t mine);
 
   Communicator* const communicator_;
-  std::vector<uint64_t> numbers_;  // by rank
+  std::vector<uint64_t> numbers_, told_;  // by rank
   std::vector<std::span<const std::byte>> sends_;
   std::vector<std::span<std::byte>> receives_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <set>
 
 #include "ridge/core/threads.h"
 #include "ridge/dist/gather.h"
@@ -38,10 +39,11 @@ Result<int64_t> ThreadsOfRank(Communicator& ranks) {
   return std::max<int64_t>(1, threads / sharing);
 }
 
-Result<bool> AreOnOneMachine(Communicator& ranks) {
-  const auto machine = PlaceOfThisRank().machine;
-  RIDGE_ASSIGN_OR_RETURN(const auto all, GatherFromAll(ranks, machine));
-  return std::count(all.begin(), all.end(), machine) == ranks.size();
+Result<int64_t> CountMachines(Communicator& ranks) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, PlaceOfThisRank()));
+  std::set<std::array<char, 256>> machines;
+  for (const Place& place : all) machines.insert(place.machine);
+  return std::ssize(machines);
 }
 
 }  // namespace ridge

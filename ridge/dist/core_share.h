@@ -1,4 +1,4 @@
-// Where the ranks are, and how many threads one may use beside the others of its machine.
+// Which ranks share a machine, and how many threads each may use there.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,7 @@ namespace ridge {
 // At least 1.  Fails as Exchange does.
 Result<int64_t> ThreadsOfRank(Communicator& ranks);
 
-// Whether all ranks are on one machine.  Fails as Exchange does.
-Result<bool> AreOnOneMachine(Communicator& ranks);
+// That the ranks are on, by their names.  Fails as Exchange does.
+Result<int64_t> CountMachines(Communicator& ranks);
 
 }  // namespace ridge

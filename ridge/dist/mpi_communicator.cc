@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "ridge/core/process.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge {
@@ -45,8 +46,10 @@ Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Join(const Launcher& l
 
 Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Join(const Launcher& launcher,
                                                                const RidgeMpiApi& api) {
+  const int64_t before = ReadProcessMemory().resident_bytes;
   std::unique_ptr<MpiCommunicator> ranks(new MpiCommunicator(api));
   RIDGE_RETURN_IF_ERROR(ranks->JoinWorld(launcher));
+  ranks->join_bytes_ = std::max<int64_t>(0, ReadProcessMemory().resident_bytes - before);
   return ranks;
 }
 

@@ -47,6 +47,7 @@ class MpiCommunicator final : public Communicator {
   // Whether a late rank ended the job.
   bool late() const { return watcher_ != nullptr && watcher_->ends(); }
   const std::string& library() const { return library_; }  // "Open MPI 4.1.4"
+  int64_t join_bytes() const { return join_bytes_; }  // of the process's memory: Join() took them
 
   // Ends all ranks, this one with them: after a failure the others would wait for ever.
   [[noreturn]] void Abort(int exit_code);
@@ -78,7 +79,7 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0, size_ = 0;
   bool joined_ = false;
   bool patient_ = false;
-  int64_t sent_bytes_ = 0;
+  int64_t sent_bytes_ = 0, join_bytes_ = 0;
   std::vector<Request> requests_;    // of the exchange that is under way
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them
   TestDelay delay_;

@@ -87,16 +87,18 @@ std::vector<int64_t> Counts(int64_t size) {
 
 double CollectiveRate::bytes_per_s() const {
   const auto n = static_cast<double>(ranks);
-  return static_cast<double>(bytes) * (n - 1) / n / seconds;
+  const double times = collective == kTreeSumRate ? 2 : 1;
+  return times * static_cast<double>(bytes) * (n - 1) / n / seconds;
 }
 
-Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks,
-                                                    const CollectiveRequest& request) {
+Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device& device,
+                                                    int threads, const CollectiveRequest& request) {
   constexpr std::pair<const char*, Collective (*)(const Communicator&, int64_t, int64_t, Buffers&)>
       kCollectives[] = {{"all_to_all", AllToAll}, {"all_gather", AllGather}};
   Buffers buffers(std::max(request.most_bytes, kLeastBytes));
   std::vector<CollectiveRate> rates;
   for (const auto& [name, make] : kCollectives) {
+    if (request.sums_alone) break;
     for (const int64_t count : Counts(ranks.size())) {
       for (int64_t bytes = kLeastBytes; bytes <= std::ssize(buffers.out); bytes *= 4) {
         const Collective collective = make(ranks, count, bytes, buffers);
@@ -105,6 +107,12 @@ Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks,
       }
     }
   }
+  RIDGE_ASSIGN_OR_RETURN(
+      const std::vector<SumTime> sums,
+      TimeSums(ranks, device, threads,
+               {.most_bytes = std::ssize(buffers.out), .size_s = kBlocks * request.block_s}));
+  for (const SumTime& sum : sums)
+    rates.push_back({kTreeSumRate, ranks.size(), sum.bytes, sum.seconds});
   return rates;
 }
 

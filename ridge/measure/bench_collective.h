@@ -3,31 +3,37 @@
 //   all_to_all   each rank holds `bytes` and sends an equal part of them to each other rank
 //   all_gather   each rank holds a part of `bytes`, and sends it to all others
 //
-// Both are one Exchange, and both move bytes * (n - 1) / n out of each rank: the rate is that
-// number a second.
+//   tree_sum     each rank holds `bytes`, and all get their sum (time_sums.h)
+//
+// The first two are one Exchange, which moves bytes * (n - 1) / n out of each rank; a sum moves
+// twice as many, and adds.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "ridge/dist/communicator.h"
+#include "ridge/measure/time_sums.h"
 
 namespace ridge {
 
 struct CollectiveRate {
   std::string collective;
   int64_t ranks = 0, bytes = 0;
-  double seconds = 0;  // of the slowest rank; median of several blocks
-  double bytes_per_s() const;
+  double seconds = 0;          // of the slowest rank; median of several blocks
+  double bytes_per_s() const;  // that each rank sends
 };
+
+inline constexpr char kTreeSumRate[] = "tree_sum";
 
 struct CollectiveRequest {
   int64_t most_bytes = int64_t{16} << 20;  // sizes are 1 KiB, 4 KiB and so on up to it
   double block_s = 0.02;                   // of one block of repetitions
+  bool sums_alone = false;
 };
 
-// The same at all ranks.  Counts of ranks are the powers of two below size(), and size().  Fails as
-// Exchange does.  REQUIRES: at least two ranks.
-Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks,
-                                                    const CollectiveRequest& request);
+// The same at all ranks.  Counts of ranks are the powers of two below size(), and size(); of sums
+// size() alone.  `device` adds, on `threads`.  Fails as TimeSums does.
+// REQUIRES: at least two ranks.
+Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device& device,
+                                                    int threads, const CollectiveRequest& request);
 
 }  // namespace ridge

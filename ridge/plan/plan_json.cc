@@ -215,6 +215,12 @@ Json SummaryJson(const PlanSummary& plan) {
   if (!plan.lengths.empty()) json["lengths"] = LengthsJson(plan.lengths);
   if (const auto collectives = CollectivesOf(*plan.program); !collectives.empty())
     json["collectives"] = CollectivesJson(collectives);
+  if (plan.communication) {
+    json["communication"] = {{"busy_s", plan.communication->busy_s},
+                             {"exposed_s", plan.communication->exposed_s},
+                             {"exposed_share", plan.exposed_share()},
+                             {"source", plan.communication->source}};
+  }
   json["steps"] = StepsJson(*plan.program);
   json["nodes"] = NodesJson(plan);
   return json;

@@ -42,6 +42,13 @@ struct ExpectedStep {
   std::string model;  // whose runs they were; "" for any
 };
 
+// What sums over ranks add to an update.
+struct PlanCommunication {
+  double busy_s = 0;     // of the sums
+  double exposed_s = 0;  // of these, what no kernel runs beside
+  std::string source;    // "Open MPI 4.1.4, measured 2026-11-26"
+};
+
 // Of a device whose memory nobody said: far more than any has.
 inline constexpr int64_t kUnknownLimit = int64_t{1} << 60;
 
@@ -65,10 +72,13 @@ struct PlanSummary {
   std::vector<PlanLength> lengths = {};        // shortest first; none: all batches are alike
   std::optional<OffloadPlan> offload = {};     // variables that rest in the host's memory
   std::optional<RateSources> rates = {};       // of a CPU that is planned for by its record
+  std::optional<PlanCommunication> communication = {};  // of several ranks
 
   bool knows_limit() const { return limit_bytes != kUnknownLimit; }
 
   double samples() const;  // of an update; of several lengths the mean over an epoch
+  // Of the step.  REQUIRES: communication.
+  double exposed_share() const { return step_s > 0 ? communication->exposed_s / step_s : 0; }
 };
 
 // Fills all but epoch_s, candidates and expected; `fits` is memory.needed_bytes() <= limit_bytes.

@@ -39,12 +39,29 @@ struct RunNumbers {
   std::optional<double> epoch_s;
   std::optional<double> modelled_step_s = {};  // of a plan: by the cost model alone
   std::optional<int64_t> input_bytes = {};
+  std::optional<double> communication_s = {};  // of several ranks: in sums over them, a step
 };
 
 // The table "planned against measured" with the error of the plan: (planned - measured) / measured;
 // for the step both as promised, with what was timed before the run, and as modelled without.
 std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measured,
                              const Terminal& terminal);
+
+// What the plan of a rank promises, and what it measured.
+struct RankNumbers {
+  int64_t planned_peak_bytes = 0, peak_bytes = 0;
+  int64_t planned_arena_bytes = 0, arena_bytes = 0;
+  double planned_step_s = 0, step_s = 0;
+  double collective_s = 0;  // in collectives, a step, waiting for other ranks included
+
+  // Of the step: what a rank spends in collectives beyond what moving and adding takes.
+  double wait_share(double communication_s) const;
+};
+
+// A row a rank: memory and step with their errors, and how long it waits for the others.
+// `communication_s`: RunNumbers' of the measurement.
+std::string RanksReport(const std::vector<RankNumbers>& ranks, double communication_s,
+                        const Terminal& terminal);
 
 // A run that needs less memory.
 struct SmallerRun {

@@ -71,6 +71,10 @@ std::vector<std::string> Fields(const ProgressReport& report) {
   fields.push_back("input wait " + FormatPercent(report.input_wait));
   if (const std::string stages = StagesText(report.input_stages); !stages.empty())
     fields.push_back(stages);
+  if (report.communication) {
+    fields.push_back("communication " + FormatPercent(*report.communication));
+    fields.push_back(fmt::format("(slowest: rank {})", report.slowest_rank));
+  }
   if (report.bad_records > 0) fields.push_back(FormatCountOf(report.bad_records, "bad record"));
   return fields;
 }
@@ -114,6 +118,10 @@ std::string JsonProgress(const ProgressReport& report) {
       optional(report.accuracy), JsonNumber(report.samples_s), JsonNumber(report.input_wait),
       optional(report.eta_s),
       InputStagesJson(report.input_stages) +
+          (report.communication
+               ? fmt::format(R"(,"communication":{},"slowest_rank":{})",
+                             JsonNumber(*report.communication), report.slowest_rank)
+               : "") +
           (report.bad_records > 0 ? fmt::format(R"(,"bad_records":{})", report.bad_records) : ""));
 }
 

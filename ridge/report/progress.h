@@ -34,6 +34,9 @@ struct ProgressReport {
   StageSeconds input_stages = {};  // where the time of reading went; zeros: it is not told
   std::optional<double> eta_s;     // seconds left
   int64_t bad_records = 0;         // samples skipped so far
+  // Of several ranks: the share of the step in sums over them, and who comes to these last.
+  std::optional<double> communication;
+  int slowest_rank = 0;
 };
 
 struct ProgressOptions {

@@ -241,7 +241,7 @@ int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
 }  // namespace
 
 Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const PlannedNode& node,
-                                                     bool in_loop) const {
+                                                     bool in_loop) {
   if (IsTreeNode(node)) return CompileTreeNode(step, node);
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
@@ -261,7 +261,7 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
 }
 
 Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
-                                                         const PlannedNode& node) const {
+                                                         const PlannedNode& node) {
   if (!arena_->host_visible()) {
     return Status(
         ErrorCode::kUnsupported,
@@ -272,7 +272,8 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
   const TreeMemory memory = {program_, step, arena_->data()};
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(ready.kernel,
-                         MakeTreeKernel(memory, node, backend_, {communicator_, exchange_.get()}));
+                         MakeTreeKernel(memory, node, backend_,
+                                        {communicator_, exchange_.get(), &collective_s_}));
   const bool gathers = node.choice.kernel == kAllGatherKernel;
   for (std::vector<Operands>& by_slice : ready.operands) {
     if (gathers) by_slice.push_back(GatheredParts(step, node));

@@ -59,6 +59,9 @@ class Executor {
   // measured while timing is on.
   void SetTiming(bool on) { timing_ = on; }
   const std::vector<double>& NodeSeconds(int step) const;
+  // In collectives, of all runs so far: what moves bytes between ranks, adds them, and waits for
+  // other ranks.
+  double collective_s() const { return collective_s_; }
   // Reruns `step` up to the loss and names the node that first produces a NaN or infinity:
   // "node 'conv1' (conv)", or the variable that already held one; empty when there is none.
   Result<std::string> FirstNonFinite(int step, int slot);
@@ -71,9 +74,8 @@ class Executor {
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
            Communicator* communicator);
   Status Compile();
-  Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node,
-                                   bool in_loop) const;
-  Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node) const;
+  Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node, bool in_loop);
+  Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node);
   Operands GatheredParts(const StepPlan& step, const PlannedNode& node) const;
   int SumOf(const StepPlan& step, int value, int64_t slice) const;
   std::byte* Address(const StepPlan& step, int value, Coord coord) const;
@@ -108,6 +110,7 @@ class Executor {
   std::vector<std::unique_ptr<CompiledStep>> compiled_;
   std::vector<std::unique_ptr<Event>> joins_;  // by stream; the main one's is where others begin
   bool timing_ = false;
+  double collective_s_ = 0;
 };
 
 }  // namespace ridge

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ridge/backend/host_kernel.h"
+#include "ridge/core/process.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/dist/tree_sum.h"
 
@@ -156,6 +157,25 @@ class TreeSumKernel : public HostKernel<TreeSumKernel> {
   Communicator& ranks_;
   const char* const name_;
   const std::unique_ptr<TreeSum> sum_;
+};
+
+// Adds the seconds of another kernel to what a step spends in collectives.
+class TimedKernel : public HostKernel<TimedKernel> {
+ public:
+  TimedKernel(std::unique_ptr<Kernel> kernel, Backend& backend, double& spent_s)
+      : kernel_(std::move(kernel)), stream_(backend.device().stream(0)), spent_s_(spent_s) {}
+
+  Status Run(const KernelBuffers& buffers) {
+    const double begin_s = MonotonicSeconds();
+    RIDGE_RETURN_IF_ERROR(kernel_->Enqueue(stream_, buffers));
+    spent_s_ += MonotonicSeconds() - begin_s;
+    return Status();
+  }
+
+ private:
+  const std::unique_ptr<Kernel> kernel_;
+  Stream& stream_;
+  double& spent_s_;
 };
 
 // Runs another kernel on the thread that has the communicator, and waits for it.
@@ -334,6 +354,31 @@ bool OverlapsExchange(const Program& program) {
   return false;
 }
 
+namespace {
+
+// Of a program whose ranks are here.
+std::unique_ptr<Kernel> MakeWithRanks(const TreeMemory& memory, const PlannedNode& node,
+                                      Backend& backend, const TreeRanks& ranks) {
+  const std::string& name = node.choice.kernel;
+  std::unique_ptr<Kernel> kernel;
+  if (name == kTreeSumStartKernel) {
+    kernel =
+        std::make_unique<StartKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
+  } else if (name == kTreeSumWaitKernel) {
+    kernel =
+        std::make_unique<WaitKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
+  } else {
+    kernel = MakeCollective(memory, node, backend, *ranks.communicator);
+    if (ranks.exchange != nullptr)
+      kernel =
+          std::make_unique<OnExchangeThread>(std::move(kernel), backend, ranks.exchange->thread);
+  }
+  if (ranks.spent_s == nullptr) return kernel;
+  return std::make_unique<TimedKernel>(std::move(kernel), backend, *ranks.spent_s);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const PlannedNode& node,
                                                Backend& backend, const TreeRanks& ranks) {
   SumBlock block = memory.block();
@@ -347,17 +392,8 @@ Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const P
     kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr, memory.step.name);
   } else if (ranks.communicator == nullptr) {
     kernel = std::make_unique<NobodyElse>(share.ranks);
-  } else if (name == kTreeSumStartKernel) {
-    kernel =
-        std::make_unique<StartKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
-  } else if (name == kTreeSumWaitKernel) {
-    kernel =
-        std::make_unique<WaitKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
   } else {
-    kernel = MakeCollective(memory, node, backend, *ranks.communicator);
-    if (ranks.exchange != nullptr)
-      kernel =
-          std::make_unique<OnExchangeThread>(std::move(kernel), backend, ranks.exchange->thread);
+    kernel = MakeWithRanks(memory, node, backend, ranks);
   }
   return kernel;
 }

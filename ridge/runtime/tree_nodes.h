@@ -47,10 +47,11 @@ bool OverlapsExchange(const Program& program);
 // the next.  One block, or none, adds nothing.
 std::vector<void*> BlocksToAdd(const TreeMemory& memory, int64_t slice);
 
-// How a program's collectives run.
+// How the collectives of a program run; all of it outlives them.
 struct TreeRanks {
   Communicator* communicator = nullptr;  // null: a plan whose collectives fail with kUnavailable
   TreeExchange* exchange = nullptr;      // null: in line
+  double* spent_s = nullptr;             // to which collectives add the seconds of the step
 };
 
 // Fails with kUnsupported: sums of other types than CheckSums() allows.

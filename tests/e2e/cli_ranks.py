@@ -173,11 +173,13 @@ class Ranks(RidgeTest):
             rates[mpi] = [(rate["collective"], rate["ranks"], rate["bytes"]) for rate in found["rates"]]
             self.assertTrue(all(rate["bytes_per_s"] > 0 and rate["s"] > 0 for rate in found["rates"]))
         self.assertEqual(rates["openmpi"], [(name, 2, size) for name in ("all_to_all", "all_gather")
-                                            for size in (1024, 4096, 16384)])
+                                            for size in (1024, 4096, 16384)] +
+                         [("tree_sum", 2, 4096), ("tree_sum", 2, 16384)])
         self.assertEqual(rates["mpich"], rates["openmpi"])
         table = self.ok("bench", "collective", "--devices", "2", "--most", "1KiB")
         self.assertRegex(table, r"\A2 ranks, Open MPI \d[.\d]+\n\n  collective  ranks +bytes +time +each sends\n"
-                         r"  all_to_all      2  1\.00 KiB .*B/s\n  all_gather      2  1\.00 KiB .*B/s\n\Z")
+                         r"  all_to_all      2  1\.00 KiB .*B/s\n  all_gather      2  1\.00 KiB .*B/s\n"
+                         r"  tree_sum        2  4\.00 KiB .*B/s\n\Z")
         self.refused(2, "one rank has nobody to exchange with. hint: --devices 2", "bench", "collective")
 
     def test_a_rank_that_fails_alone_ends_all(self):

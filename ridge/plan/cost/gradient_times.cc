@@ -4,6 +4,7 @@
 
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/plan_json.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -43,8 +44,8 @@ class Backward {
     const std::vector<double> seconds = PlannedNodeSeconds(step);
     behind_s_.assign(step.nodes.size() + 1, 0);
     for (size_t n = step.nodes.size(); n-- > 0;) {
-      const bool updates = UpdatedBy(program, step, step.nodes[n]) >= 0;
-      behind_s_[n] = behind_s_[n + 1] + (updates ? 0 : seconds[n]);
+      const bool waits = IsTreeNode(step.nodes[n]) || UpdatedBy(program, step, step.nodes[n]) >= 0;
+      behind_s_[n] = behind_s_[n + 1] + (waits ? 0 : seconds[n]);
     }
   }
 
@@ -56,8 +57,10 @@ class Backward {
   double SecondsBehindVariable(int variable) const {
     int last = -1;
     for (size_t v = 0; v < step_->values.size(); ++v) {
-      if (step_->values[v].persistent_index == variable)
-        last = std::max(last, uses_.ProducerOf(static_cast<int>(v)));
+      if (step_->values[v].persistent_index != variable) continue;
+      const int producer = uses_.ProducerOf(static_cast<int>(v));
+      if (producer >= 0 && !IsTreeNode(step_->nodes[static_cast<size_t>(producer)]))
+        last = std::max(last, producer);
     }
     return behind_s_[static_cast<size_t>(last + 1)];
   }

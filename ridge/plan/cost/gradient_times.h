@@ -15,7 +15,8 @@ struct GradientReady {
 
 // Those of the parameters that an update changes, the first one that exists first.  With
 // accumulation they exist in the last micro-batch.  Nodes that update variables count as seconds of
-// the update, never as seconds ahead: they wait for the sums.
+// the update, never as seconds ahead: they wait for the sums.  So do the nodes of sums over slices
+// in a tree, though an addend exists before them.
 std::vector<GradientReady> GradientTimes(const Program& program, int64_t accumulate);
 
 }  // namespace ridge

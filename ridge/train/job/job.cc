@@ -10,6 +10,7 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/models/model.h"
+#include "ridge/plan/choose/communication.h"
 #include "ridge/plan/hardware/program_memory.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/plan/tree_sums.h"
@@ -110,7 +111,7 @@ Result<PrecisionChoice> SearchPrecision(const SearchRequest& query) {
 }
 
 void TakeReading(const JobData& data, const Machine& machine, PlannedJob& job) {
-  job.cores = AvailableThreads();
+  job.cores = std::max(1, AvailableThreads() / machine.ranks);
   job.threads = machine.backend->threads();
   if (!data.train->reads_slowly()) return;
   job.read_workers = data.workers;
@@ -152,13 +153,44 @@ Status TakeOffload(const Machine& machine, PlannedJob& job) {
   return Status();
 }
 
+// Where the seconds of sums over ranks come from.
+std::string SumSource(const Machine& machine) {
+  const SumTimes& sums = machine.sums;
+  if (sums.known()) return fmt::format("{}, measured {}", sums.mpi, sums.made_at.substr(0, 10));
+  if (!machine.group) return "by the memory's rate: nobody has measured it";
+  const bool known = AllReduceSeconds(*machine.group, 1).has_value();
+  return known ? AllReduceSource(*machine.group) : "not counted: its link's rate is not known";
+}
+
+// Gradients of such devices leave while others are computed: an update has what is left of the sums
+// then.
+void PriceByGroup(const DeviceGroup& group, PlannedJob& job) {
+  SetSumSeconds(job.program, [](const StepPlan&) { return 0.0; });
+  const Communication sums = SumGradients(group, GradientTimes(job.program, job.options.accumulate),
+                                          MeanUpdateSeconds(job, job.program));
+  job.communication->busy_s = sums.busy_s;
+  SetSumSeconds(job.program, [&](const StepPlan& step) {
+    if (step.name != "eval") return sums.exposed_s;
+    return AllReduceSeconds(group, static_cast<double>(step.tree->block_bytes)).value_or(0);
+  });
+}
+
+void PriceCommunication(const Machine& machine, PlannedJob& job) {
+  if (machine.ranks == 1) return;
+  job.communication = PlanCommunication{.source = SumSource(machine)};
+  PriceSums(machine.sums, job.program);
+  if (machine.group) PriceByGroup(*machine.group, job);
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine,
                              const std::vector<LengthForm>& lengths) {
   TrainOptions options = given;
   if (machine.adds_in_tree()) {
     options.sums = "tree";
-    RIDGE_RETURN_IF_ERROR(CheckOptions(options));
+    TrainOptions checked = options;
+    if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none
+    RIDGE_RETURN_IF_ERROR(CheckOptions(checked));
   }
   PlannedJob job;
   job.options = options;
@@ -186,11 +218,12 @@ Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, co
   job.program = std::move(choice.program);
   job.device = job.program.device;
   job.lengths = LengthsOf(lengths, forward, job.facts, data);
+  PriceCommunication(machine, job);
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);
   RIDGE_RETURN_IF_ERROR(TakeOffload(machine, job));
-  EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
-              job);
+  const int64_t runtime = ProfiledRuntimeBytes(machine.measured().facts(), job.program);
+  EstimateJob(data, runtime + machine.sums.join_bytes, job.program, job);
   if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
   if (machine.context_spread_bytes > 0 && machine.software.id == kOwnSoftware)
     job.memory.range = PlannedRange(job.program, job.memory, machine.context_spread_bytes);
@@ -229,11 +262,24 @@ double MeanUpdateSeconds(const PlannedJob& job, const Program& program,
   return FormSeconds(job, program, static_cast<int>(job.lengths.size()) - 1, seconds_of);
 }
 
+namespace {
+
+// Where sums run in line all that they take is exposed.
+void CountSums(const Program& program, PlannedJob& job) {
+  if (!job.communication) return;
+  PlanCommunication& of = *job.communication;
+  of.exposed_s = MeanUpdateSeconds(job, program, SumSeconds);
+  of.busy_s = std::max(of.busy_s, of.exposed_s);
+}
+
+}  // namespace
+
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
                  PlannedJob& job) {
   job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
   job.step_s = MeanUpdateSeconds(job, program);
   job.modelled_step_s = MeanUpdateSeconds(job, program, ModelledSeconds);
+  CountSums(program, job);
   if (job.offload) {
     job.memory =
         WithOffload(std::move(job.memory), program, OffloadOf(job.options.offload), *job.offload);
@@ -249,9 +295,12 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
     return SecondsBesideReading(compute_s, job.threads, static_cast<double>(samples) * read_s,
                                 data->workers, job.cores);
   };
-  const int64_t batch = job.options.batch;
+  // Each of several ranks reads the rows of its slices.
+  const std::optional<SliceShare> share = ShareOf(program);
+  const int64_t batch =
+      share ? job.options.batch * share->owned().count() / share->slices : job.options.batch;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->eval_set() != nullptr) {
-    const int64_t batches = CeilDiv(data->eval_set()->size(), batch);
+    const int64_t batches = CeilDiv(data->eval_set()->size(), job.options.batch);
     job.eval_s =
         static_cast<double>(batches) * beside(PlannedSeconds(*eval), batch, data->eval_read_s);
   }
@@ -290,6 +339,7 @@ PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   summary.pipeline_cap_bytes = job.pipeline_cap_bytes;
   summary.candidates = job.candidates;
   summary.lengths = job.lengths;
+  summary.communication = job.communication;
   summary.step_s = job.step_s;
   summary.modelled_step_s = job.modelled_step_s;
   return summary;

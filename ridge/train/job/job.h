@@ -46,6 +46,7 @@ struct PlannedJob {
   int threads = 1;                     // that compute
   int64_t read_workers = 0;            // that read beside them; 0: data are in memory
   int64_t pipeline_cap_bytes = 0;      // JobData::pipeline_cap_bytes
+  std::optional<PlanCommunication> communication;  // of several ranks
   bool reads_beside = false;  // step_s was measured with the reading of its batches beside it
 
   bool fits() const { return memory.needed_bytes() <= limit_bytes; }

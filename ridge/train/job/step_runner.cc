@@ -73,7 +73,7 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
 }
 
 Result<StepRunner::Update> StepRunner::Run(const Scalars& scalars) {
-  const double begin = MonotonicSeconds();
+  const double begin = MonotonicSeconds(), collective_s = executor_.collective_s();
   Update update;
   for (int64_t index = 0; index < accumulate_; ++index) {
     update.stopped = hooks_.stop && hooks_.stop();
@@ -86,6 +86,7 @@ Result<StepRunner::Update> StepRunner::Run(const Scalars& scalars) {
   }
   update.loss /= static_cast<double>(accumulate_);
   update.seconds = MonotonicSeconds() - begin;
+  update.collective_s = executor_.collective_s() - collective_s;
   return update;
 }
 

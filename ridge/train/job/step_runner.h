@@ -38,13 +38,14 @@ class StepRunner {
     uint64_t seed = 0;
   };
   struct Update {
-    double loss = 0;       // mean over the batches
-    double correct = 0;    // sum over the batches; 0 unless the model is a classifier
-    double wait_s = 0;     // for batches
-    double seconds = 0;    // with the wait
-    int64_t samples = 0;   // of all batches
-    int form = 0;          // LoadedBatch::form of the last batch
-    bool stopped = false;  // by Hooks::stop; the other fields are incomplete
+    double loss = 0;          // mean over the batches
+    double correct = 0;       // sum over the batches; 0 unless the model is a classifier
+    double wait_s = 0;        // for batches
+    double seconds = 0;       // with the wait
+    double collective_s = 0;  // in sums over ranks
+    int64_t samples = 0;      // of all batches
+    int form = 0;             // LoadedBatch::form of the last batch
+    bool stopped = false;     // by Hooks::stop; the other fields are incomplete
   };
   // The next update.  Fails as Executor::Run and BatchLoader::Next do.
   Result<Update> Run(const Scalars& scalars);

@@ -39,6 +39,9 @@ struct StepReport {
   double lr = 0;
   double eta_s = 0;         // of the remaining training steps
   int64_t bad_records = 0;  // samples skipped so far
+  // Of several ranks, over about the last 50 steps (RankShares).
+  std::optional<double> communication;
+  int slowest_rank = 0;
 };
 
 struct EvaluationReport {

@@ -99,6 +99,7 @@ class TrainRun {
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   Status Refuse();
   Status Summarize(const LoopResult& result, RunSummary& summary) const;
+  Status GatherRanks(const LoopResult& result, RunSummary& summary);
   int64_t MeasuredSlotBytes() const;
 
   const TrainRequest& request_;
@@ -606,6 +607,7 @@ Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
   RIDGE_ASSIGN_OR_RETURN(const bool whole, EvaluateAtEnd(result, outcome.summary));
   if (!whole) return MakeStoppedOutcome(result, RunEnd::kPreempted);
   RIDGE_RETURN_IF_ERROR(Summarize(result, outcome.summary));
+  RIDGE_RETURN_IF_ERROR(GatherRanks(result, outcome.summary));
   RIDGE_RETURN_IF_ERROR(ranks_.Same("other parameters after training",
                                     outcome.summary.parameters_sha256, /*hint=*/"",
                                     ErrorCode::kInternal));
@@ -689,6 +691,25 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.device = machine_.profile.name;
   summary.threads = machine_.backend->threads();
   summary.measured.peak_bytes = ReadProcessMemory().peak_resident_bytes;
+  return Status();
+}
+
+// What each rank planned and measured, at all of them.
+Status TrainRun::GatherRanks(const LoopResult& result, RunSummary& summary) {
+  if (ranks_.size() == 1) return Status();
+  if (job_.communication) summary.planned.communication_s = job_.communication->exposed_s;
+  summary.measured.communication_s = result.communication_s;
+  const RunFigures &planned = summary.planned, &measured = summary.measured;
+  RIDGE_ASSIGN_OR_RETURN(
+      const auto all,
+      ranks_.All({static_cast<double>(planned.peak_bytes), static_cast<double>(measured.peak_bytes),
+                  static_cast<double>(planned.arena_bytes),
+                  static_cast<double>(measured.arena_bytes), planned.step_s, measured.step_s,
+                  result.collective_s}));
+  for (const std::vector<double>& of : all) {
+    const auto bytes = [&](size_t i) { return static_cast<int64_t>(of[i]); };
+    summary.ranks.push_back({bytes(0), bytes(1), bytes(2), bytes(3), of[4], of[5], of[6]});
+  }
   return Status();
 }
 

@@ -51,7 +51,8 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       tensors_(CollectTensors(*request.executor)),
       histograms_(tensors_),
       mean_of_form_(MeanOfForms()),
-      state_(request.start) {
+      state_(request.start),
+      shares_(ranks_.size()) {
   runner_.SetHooks(Hooks());
 }
 
@@ -95,15 +96,21 @@ Result<LoopResult> TrainingLoop::Run() {
   runner_.loader().Stop();
   if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
   result_.step_s = times_.Median();
+  result_.collective_s = collective_times_.Median();
+  result_.communication_s = shares_.communication_s();
   result_.pipeline_bytes = PipelineBytes();
   result_.stopped_early = OutOfPatience() && state_.step < data_.total_steps;
   result_.state = state_;
   return std::move(result_);
 }
 
-// By a signal at any rank.
+// By a signal at any rank.  The ranks tell each other beside it how long they were in collectives.
 Result<bool> TrainingLoop::StopRequested() {
-  return ranks_.Any(StopSignal::Requested() || state_.step == request_.preempt_after_step);
+  const bool mine = StopSignal::Requested() || state_.step == request_.preempt_after_step;
+  RIDGE_ASSIGN_OR_RETURN(const bool any,
+                         ranks_.Any(mine, static_cast<uint64_t>(1e9 * collective_s_)));
+  shares_.Add(ranks_.told(), step_s_);
+  return any;
 }
 
 // Whether only `update` changes the values that a checkpoint stores.
@@ -126,6 +133,9 @@ Status TrainingLoop::RunUpdate() {
   times_.Add(update.seconds * mean_of_form_[static_cast<size_t>(update.form)]);
   state_.window.Add(update.loss, update.correct, update.samples, update.wait_s, update.seconds);
   step_loss_ = update.loss;
+  step_s_ = update.seconds;
+  collective_s_ = update.collective_s;
+  collective_times_.Add(collective_s_);
   ++state_.since_checkpoint.steps;
   state_.since_checkpoint.loss_sum += update.loss;
   return Status();
@@ -218,6 +228,8 @@ void TrainingLoop::ReportStep() {
   const auto left = static_cast<double>(data_.total_steps - state_.step);
   report.eta_s = (MonotonicSeconds() - started_s_) / done * left;
   report.bad_records = data_.bad_records->count();
+  report.communication = shares_.communication();
+  if (report.communication) report.slowest_rank = shares_.slowest();
   request_.observer->OnStep(report);
 }
 

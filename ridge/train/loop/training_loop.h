@@ -20,6 +20,7 @@
 #include "ridge/train/job/step_runner.h"
 #include "ridge/train/loop/evaluation.h"
 #include "ridge/train/loop/observer.h"
+#include "ridge/train/loop/rank_shares.h"
 #include "ridge/train/loop/step_times.h"
 #include "ridge/train/store/checkpoint.h"
 #include "ridge/train/store/run_log.h"
@@ -52,6 +53,8 @@ struct LoopResult {
   std::optional<EvalResult> evaluation;    // the last one
   std::optional<EvaluationRecord> record;  // of an evaluation after the last step
   double step_s = 0;                       // median of the updates after the first 10
+  double collective_s = 0;                 // the same, in collectives
+  double communication_s = 0;              // RankShares::communication_s
   // Mean over the epochs that ran completely, with evaluations and without checkpoints.
   std::optional<double> epoch_s;
   double loss = 0;  // of the last report
@@ -114,13 +117,15 @@ class TrainingLoop {
   const std::vector<double> mean_of_form_;  // by LoadedBatch::form
   CheckpointState state_;
   std::unique_ptr<Evaluator> evaluator_;
-  StepTimes times_;
+  StepTimes times_, collective_times_;
+  RankShares shares_;
   LoopResult result_;
   MetricsReport last_report_;
   StageSeconds stages_before_;  // of the loader, at the last report
   double started_s_ = 0, wall_before_s_ = 0;
-  double lr_ = 0;             // of the current update
-  double step_loss_ = 0;      // of the last update
+  double lr_ = 0;         // of the current update
+  double step_loss_ = 0;  // of the last update, as the next two
+  double step_s_ = 0, collective_s_ = 0;
   bool epoch_ended_ = false;  // with the last update
   double epoch_started_s_ = 0, epochs_s_ = 0;
   double saving_s_ = 0;  // of checkpoints and histograms, within the epoch

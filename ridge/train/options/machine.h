@@ -1,12 +1,15 @@
 // Machine: the device that a run is planned for and, if it is here, executed on.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 
 #include "ridge/backend/backend.h"
 #include "ridge/core/device_profile.h"
 #include "ridge/dist/communicator.h"
 #include "ridge/lower/roofline.h"
+#include "ridge/plan/cost/sum_times.h"
+#include "ridge/plan/hardware/collectives.h"
 #include "ridge/plan/hardware/software.h"
 #include "ridge/plan/parallel_regions.h"
 
@@ -29,8 +32,10 @@ struct Machine {
   // The place of this process among the ranks that train one model; with several of them, or with a
   // communicator, sums over slices are a tree's.
   int rank = 0, ranks = 1;
-  Communicator* communicator = nullptr;  // not owned; nullptr: several ranks are planned only
-  bool overlaps_exchange = false;        // of gradients between ranks: `--overlap`
+  Communicator* communicator = nullptr;   // not owned; nullptr: several ranks are planned only
+  SumTimes sums = {};                     // of so many ranks; not known: by the device's rates
+  std::optional<DeviceGroup> group = {};  // ranks on such devices, which are not here
+  bool overlaps_exchange = false;         // of gradients between ranks: `--overlap`
 
   void Join(Communicator& job) {
     rank = job.rank();

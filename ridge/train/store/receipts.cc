@@ -47,6 +47,7 @@ Receipt ReadReceipt(const Json& json) {
   receipt.batch = json.at("batch");
   receipt.accumulate = json.at("accumulate");
   receipt.threads = json.at("threads");
+  if (json.contains("ranks")) receipt.ranks = json["ranks"];
   receipt.steps = json.at("steps");
   receipt.planned = ReadFigures(json.at("planned"));
   receipt.measured = ReadFigures(json.at("measured"));
@@ -101,6 +102,7 @@ std::string ReceiptToJson(const Receipt& receipt) {
                      {"batch", receipt.batch},
                      {"accumulate", receipt.accumulate},
                      {"threads", receipt.threads},
+                     {"ranks", receipt.ranks},
                      {"steps", receipt.steps},
                      {"planned", FiguresToJson(receipt.planned)},
                      {"measured", FiguresToJson(receipt.measured)}};
@@ -146,7 +148,7 @@ Status AddReceipt(const Receipt& receipt) {
 std::optional<ReceiptGroup> FindGroup(const std::vector<Receipt>& receipts, const Receipt& like) {
   const auto same_machine = [&](const Receipt& receipt) {
     return receipt.device == like.device && receipt.ridge_version == like.ridge_version &&
-           receipt.precision == like.precision;
+           receipt.precision == like.precision && receipt.ranks == like.ranks;
   };
   std::optional<ReceiptGroup> group = GroupOf(receipts, [&](const Receipt& receipt) {
     return same_machine(receipt) && receipt.model == like.model;
@@ -156,15 +158,18 @@ std::optional<ReceiptGroup> FindGroup(const std::vector<Receipt>& receipts, cons
   if (!group) return group;
   group->device = like.device;
   group->precision = like.precision;
+  group->ranks = like.ranks;
   if (of_model) group->model = like.model;
   return group;
 }
 
 std::vector<ReceiptGroup> AllGroups(const std::vector<Receipt>& receipts) {
-  std::map<std::tuple<std::string, std::string, std::string>, ReceiptGroup> groups;
+  std::map<std::tuple<std::string, std::string, int64_t, std::string>, ReceiptGroup> groups;
   for (const Receipt& like : receipts) {
     const std::optional<ReceiptGroup> group = FindGroup(receipts, like);
-    if (group) groups.insert_or_assign({group->device, group->precision, group->model}, *group);
+    if (group)
+      groups.insert_or_assign({group->device, group->precision, group->ranks, group->model},
+                              *group);
   }
   std::vector<ReceiptGroup> all;
   for (auto& [key, group] : groups) all.push_back(std::move(group));

@@ -20,6 +20,7 @@ struct Receipt {
   std::string model;
   std::string precision;  // of products: "f32"
   int64_t batch = 0, accumulate = 1, threads = 1;
+  int64_t ranks = 1;  // that trained together; the figures are the first one's
   int64_t steps = 0;  // of the run
   RunFigures planned, measured;
 
@@ -47,16 +48,17 @@ Result<std::vector<Receipt>> LoadReceipts();
 // locked for a second.
 Status AddReceipt(const Receipt& receipt);
 
-// The runs that a plan is calibrated by: of one device, version and precision, and of one model
-// (where `model` is not empty).
+// The runs that a plan is calibrated by: of one device, version, precision and number of ranks, and
+// of one model (where `model` is not empty).
 struct ReceiptGroup {
   std::string device, precision, model;
+  int64_t ranks = 1;
   size_t receipts = 0;
   double scale = 1, low = 1, high = 1;  // median, least and largest measured over planned seconds
 };
 
 // Of the newest 20 runs of the model, else of any model; nullopt when both are fewer than
-// kLeastReceipts.  `like` has the device, version, precision and model.
+// kLeastReceipts.  `like` has the device, version, precision, ranks and model.
 std::optional<ReceiptGroup> FindGroup(const std::vector<Receipt>& receipts, const Receipt& like);
 
 // The groups that the next plans would find, by the models of `receipts`, in order of text.

@@ -101,6 +101,21 @@ TEST_F(ReceiptsTest, ProcessesAtTheSameTimeLoseNone) {
   EXPECT_EQ(Stored().size(), size_t{kProcesses * kEach});
 }
 
+TEST_F(ReceiptsTest, RunsOfOtherNumbersOfRanksAreAnotherKind) {
+  std::vector<Receipt> receipts = {Of("cnn", 1, 2), Of("cnn", 1, 2), Of("cnn", 1, 2)};
+  for (Receipt& receipt : receipts) receipt.ranks = 2;
+  Receipt like = Of("cnn", 0, 0);
+  EXPECT_FALSE(FindGroup(receipts, like));
+  like.ranks = 2;
+  const auto group = FindGroup(receipts, like);
+  ASSERT_TRUE(group);
+  EXPECT_EQ(group->ranks, 2);
+  EXPECT_EQ(group->scale, 2);
+  const auto read = ReceiptsFromText(ReceiptToJson(receipts[0]));
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].ranks, 2);
+}
+
 TEST_F(ReceiptsTest, TheScaleIsTheMedianOfTheModelsRuns) {
   const std::vector<Receipt> receipts = {Of("cnn", 1, 1.1), Of("mlp", 1, 3), Of("cnn", 1, 1.2),
                                          Of("cnn", 2, 8)};

@@ -41,7 +41,22 @@ void Read(const Json& json, const char* key, RunFigures& figures) {
   Read(from, "step_s", figures.step_s);
   Read(from, "epoch_s", figures.epoch_s);
   Read(from, "modelled_step_s", figures.modelled_step_s);
+  Read(from, "communication_s", figures.communication_s);
   if (from.contains("input_bytes")) Read(from, "input_bytes", figures.input_bytes.emplace());
+}
+
+void ReadRanks(const Json& json, std::vector<RankNumbers>& ranks) {
+  for (const Json& from : json) {
+    RankNumbers& rank = ranks.emplace_back();
+    const Json &planned = from.at("planned"), &measured = from.at("measured");
+    rank.planned_peak_bytes = Integer(planned, "peak_bytes");
+    rank.planned_arena_bytes = Integer(planned, "arena_bytes");
+    rank.planned_step_s = planned.at("step_s").get<double>();
+    rank.peak_bytes = Integer(measured, "peak_bytes");
+    rank.arena_bytes = Integer(measured, "arena_bytes");
+    rank.step_s = measured.at("step_s").get<double>();
+    rank.collective_s = measured.at("collective_s").get<double>();
+  }
 }
 
 RunSummary ReadSummary(const Json& json) {
@@ -67,6 +82,7 @@ RunSummary ReadSummary(const Json& json) {
     for (const auto& [name, value] : json["metrics"].items())
       summary.metrics.emplace_back(name, value.is_null() ? NAN : value.get<double>());
   }
+  if (json.contains("ranks")) ReadRanks(json["ranks"], summary.ranks);
   if (json.contains("stopped_early") && json["stopped_early"].is_object()) {
     const Json& stop = json["stopped_early"];
     EarlyStop& early = summary.stopped_early.emplace();
@@ -92,6 +108,24 @@ Json StopJson(const std::optional<EarlyStop>& stop) {
           {"best_step", stop->best_step}};
 }
 
+Json RanksJson(const RunSummary& summary) {
+  const double communication_s = summary.measured.communication_s.value_or(0);
+  Json json = Json::array();
+  for (const RankNumbers& rank : summary.ranks) {
+    json.push_back({{"planned",
+                     {{"peak_bytes", rank.planned_peak_bytes},
+                      {"arena_bytes", rank.planned_arena_bytes},
+                      {"step_s", Number(rank.planned_step_s)}}},
+                    {"measured",
+                     {{"peak_bytes", rank.peak_bytes},
+                      {"arena_bytes", rank.arena_bytes},
+                      {"step_s", Number(rank.step_s)},
+                      {"collective_s", Number(rank.collective_s)}}},
+                    {"wait_share", Number(rank.wait_share(communication_s))}});
+  }
+  return json;
+}
+
 }  // namespace
 
 void RunSummary::Add(const std::string& data, const EvalResult& evaluation) {
@@ -113,30 +147,32 @@ nlohmann::ordered_json FiguresToJson(const RunFigures& figures) {
                {"step_s", Number(figures.step_s)},
                {"epoch_s", Optional(figures.epoch_s)}};
   if (figures.input_bytes) json["input_bytes"] = *figures.input_bytes;
+  if (figures.communication_s) json["communication_s"] = Number(*figures.communication_s);
   if (figures.modelled_step_s) json["modelled_step_s"] = Number(*figures.modelled_step_s);
   return json;
 }
 
 std::string SummaryToJson(const RunSummary& summary) {
-  const Json json = {{"model", summary.model},
-                     {"seed", summary.seed},
-                     {"steps", summary.steps},
-                     {"epochs", summary.epochs},
-                     {"test_accuracy", Optional(summary.test_accuracy)},
-                     {"loss", Number(summary.loss)},
-                     {"evaluated_on", summary.evaluated_on},
-                     {"validation_accuracy", Optional(summary.validation_accuracy)},
-                     {"validation_loss", Optional(summary.validation_loss)},
-                     {"metrics", MetricsJson(summary.metrics)},
-                     {"wall_s", Number(summary.wall_s)},
-                     {"planned", FiguresToJson(summary.planned)},
-                     {"measured", FiguresToJson(summary.measured)},
-                     {"skipped_samples", summary.skipped_samples},
-                     {"parameters_sha256", summary.parameters_sha256},
-                     {"ridge_version", summary.ridge_version},
-                     {"device", summary.device},
-                     {"threads", summary.threads},
-                     {"stopped_early", StopJson(summary.stopped_early)}};
+  Json json = {{"model", summary.model},
+               {"seed", summary.seed},
+               {"steps", summary.steps},
+               {"epochs", summary.epochs},
+               {"test_accuracy", Optional(summary.test_accuracy)},
+               {"loss", Number(summary.loss)},
+               {"evaluated_on", summary.evaluated_on},
+               {"validation_accuracy", Optional(summary.validation_accuracy)},
+               {"validation_loss", Optional(summary.validation_loss)},
+               {"metrics", MetricsJson(summary.metrics)},
+               {"wall_s", Number(summary.wall_s)},
+               {"planned", FiguresToJson(summary.planned)},
+               {"measured", FiguresToJson(summary.measured)},
+               {"skipped_samples", summary.skipped_samples},
+               {"parameters_sha256", summary.parameters_sha256},
+               {"ridge_version", summary.ridge_version},
+               {"device", summary.device},
+               {"threads", summary.threads},
+               {"stopped_early", StopJson(summary.stopped_early)}};
+  if (!summary.ranks.empty()) json["ranks"] = RanksJson(summary);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

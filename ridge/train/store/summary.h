@@ -4,9 +4,11 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ridge/core/status.h"
 #include "ridge/observe/evaluation_record.h"
+#include "ridge/report/plan_report.h"
 
 namespace ridge {
 
@@ -27,6 +29,8 @@ struct RunFigures {
   std::optional<double> modelled_step_s = {};  // of a plan: by the device's rates alone
   // Slots, data, and the buffers and threads of the pipelines; empty without data, or in old runs.
   std::optional<int64_t> input_bytes = {};
+  // Of several ranks: in sums over them, a step.  Measured at the rank that waits for no other.
+  std::optional<double> communication_s = {};
 };
 
 // A run that ended by --patience.
@@ -58,6 +62,7 @@ struct RunSummary {
   std::string device;
   int64_t threads = 0;
   std::optional<EarlyStop> stopped_early;
+  std::vector<RankNumbers> ranks;  // of several
 
   // Adds the final evaluation of a data set, "validation" or "test".
   void Add(const std::string& data, const EvalResult& evaluation);

@@ -1,0 +1,95 @@
+#include "ridge/cli/rank_times.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "ridge/cli/child_process.h"
+#include "ridge/core/process.h"
+#include "ridge/core/units.h"
+#include "ridge/dist/agreement.h"
+#include "ridge/dist/core_share.h"
+#include "ridge/measure/time_sums.h"
+#include "ridge/runtime/sum_times_store.h"
+
+namespace ridge::cli {
+namespace {
+
+// The first rank's numbers, at all ranks.
+Result<std::vector<double>> NumbersOfFirst(Communicator& ranks, std::vector<double> mine) {
+  if (ranks.rank() != 0) mine.clear();
+  RIDGE_ASSIGN_OR_RETURN(auto all, Agreement(&ranks).All(mine));
+  return std::move(all.front());
+}
+
+// The first rank's stored times at all ranks; none: it has none.
+Result<std::vector<SumTime>> StoredSums(Communicator& ranks, const SumTimes& key) {
+  std::vector<double> numbers;
+  if (ranks.rank() == 0) {
+    const Result<SumTimes> stored = LoadSumTimes(key);
+    if (stored.ok()) {
+      for (const auto& [bytes, seconds] : stored->sums)
+        numbers.insert(numbers.end(), {static_cast<double>(bytes), seconds});
+    }
+  }
+  RIDGE_ASSIGN_OR_RETURN(numbers, NumbersOfFirst(ranks, std::move(numbers)));
+  std::vector<SumTime> sums;
+  for (size_t i = 0; i + 1 < numbers.size(); i += 2)
+    sums.push_back({static_cast<int64_t>(numbers[i]), numbers[i + 1]});
+  return sums;
+}
+
+// Open MPI first, as `--devices` starts it.
+Result<SumTimes> StoredBy(SumTimes key) {
+  for (const char* mpi : {"Open MPI", "MPICH"}) {
+    key.mpi = mpi;
+    Result<SumTimes> stored = LoadSumTimes(key);
+    if (stored.ok()) return stored;
+  }
+  return Status(ErrorCode::kFailed, "no times of sums are stored");
+}
+
+}  // namespace
+
+Result<SumTimes> SumTimesKey(MpiCommunicator& ranks, const std::string& device) {
+  SumTimes key;
+  key.device = device;
+  key.mpi = ranks.library();
+  key.ranks = ranks.size();
+  RIDGE_ASSIGN_OR_RETURN(key.machines, CountMachines(ranks));
+  key.join_bytes = ranks.join_bytes();
+  key.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  return key;
+}
+
+Result<SumTimes> TakeSumTimes(MpiCommunicator& ranks, const std::string& device, Backend& backend,
+                              const std::function<void(const std::string&)>& say) {
+  RIDGE_ASSIGN_OR_RETURN(SumTimes times, SumTimesKey(ranks, device));
+  RIDGE_ASSIGN_OR_RETURN(times.sums, StoredSums(ranks, times));
+  if (times.known()) return times;
+  say(fmt::format("no times of sums over {} by {} yet: measuring them",
+                  FormatCountOf(times.ranks, "rank"), times.mpi));
+  const int64_t before = ReadProcessMemory().resident_bytes;
+  RIDGE_ASSIGN_OR_RETURN(times.sums, TimeSums(ranks, backend.device(), backend.threads(), {}));
+  times.join_bytes += std::max<int64_t>(0, ReadProcessMemory().resident_bytes - before);
+  if (ranks.rank() == 0) (void)SaveSumTimes(times);  // if it fails, the next job measures
+  return times;
+}
+
+Result<SumTimes> PlannedSumTimes(int64_t ranks, int64_t threads, const std::string& device,
+                                 const std::function<void(const std::string&)>& say) {
+  SumTimes key;
+  key.device = device;
+  key.ranks = ranks;
+  Result<SumTimes> stored = StoredBy(key);
+  if (stored.ok()) return stored;
+  say(fmt::format("no times of sums over {} yet: measuring them", FormatCountOf(ranks, "rank")));
+  RIDGE_RETURN_IF_ERROR(OutputOfChild({"bench", "collective", "--quick", "--devices",
+                                       std::to_string(ranks), "--threads", std::to_string(threads)})
+                            .status());
+  return StoredBy(key);
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,101 @@
+#include "ridge/measure/time_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "ridge/core/median.h"
+#include "ridge/core/process.h"
+#include "ridge/dist/agreement.h"
+#include "ridge/dist/gather.h"
+#include "ridge/dist/tree_sum.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kFewestRounds = 7, kMostRounds = 200;
+
+// A block of one rank's and the sum over it.
+class TimedSum {
+ public:
+  // `memory`: BytesFor(ranks, bytes).
+  TimedSum(Communicator& ranks, Device& device, int threads, std::byte* memory, int64_t bytes)
+      : ranks_(ranks),
+        device_(device),
+        threads_(threads),
+        values_(reinterpret_cast<float*>(memory)),
+        count_(bytes / static_cast<int64_t>(sizeof(float))),
+        sum_(ranks, ShareOf(ranks), BlockOf(bytes), {{memory}, memory + bytes}) {}
+
+  static int64_t BytesFor(const Communicator& ranks, int64_t bytes) {
+    return bytes + ReceivedBytes(ShareOf(ranks), bytes);
+  }
+
+  // Of this rank.
+  Result<double> Run() {
+    std::fill(values_, values_ + count_, 1.0F);
+    RIDGE_RETURN_IF_ERROR(Barrier(ranks_));
+    const double begin_s = MonotonicSeconds();
+    RIDGE_RETURN_IF_ERROR(sum_.Send());
+    device_.ForEachPart(threads_, [&](int part) { sum_.Combine(part, threads_); });
+    RIDGE_RETURN_IF_ERROR(sum_.Gather());
+    return MonotonicSeconds() - begin_s;
+  }
+
+ private:
+  static SliceShare ShareOf(const Communicator& ranks) {
+    return {ranks.size(), ranks.rank(), ranks.size()};
+  }
+  static SumBlock BlockOf(int64_t bytes) {
+    return {{{0, bytes / static_cast<int64_t>(sizeof(float)), DType::kF32}}, bytes};
+  }
+
+  Communicator& ranks_;
+  Device& device_;
+  const int threads_;
+  float* const values_;
+  const int64_t count_;
+  TreeSum sum_;
+};
+
+// By round, of the slowest rank.
+Result<std::vector<double>> RunRounds(Communicator& ranks, TimedSum& sum, int64_t rounds) {
+  std::vector<double> mine_s;
+  for (int64_t round = 0; round < rounds; ++round) {
+    RIDGE_ASSIGN_OR_RETURN(const double s, sum.Run());
+    mine_s.push_back(s);
+  }
+  RIDGE_ASSIGN_OR_RETURN(const auto all_s, Agreement(&ranks).All(mine_s));
+  for (const std::vector<double>& of_rank : all_s) {
+    for (size_t round = 0; round < mine_s.size(); ++round)
+      mine_s[round] = std::max(mine_s[round], of_rank[round]);
+  }
+  return mine_s;
+}
+
+Result<double> TimeOne(Communicator& ranks, TimedSum& sum, double size_s) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<double> first_s, RunRounds(ranks, sum, 3));
+  const double once_s = std::max(1e-7, *std::min_element(first_s.begin(), first_s.end()));
+  const auto rounds = static_cast<int64_t>(
+      std::clamp(std::ceil(size_s / once_s), double{kFewestRounds}, double{kMostRounds}));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<double> all_s, RunRounds(ranks, sum, rounds));
+  return LowerQuantile(std::move(all_s), 0.25);
+}
+
+}  // namespace
+
+Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Device& device, int threads,
+                                      const SumRequest& request) {
+  const int64_t most = std::max(request.most_bytes, request.least_bytes);
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory,
+                         device.Allocate(TimedSum::BytesFor(ranks, most)));
+  std::vector<SumTime> times;
+  for (int64_t bytes = request.least_bytes; bytes <= most; bytes *= 4) {
+    TimedSum sum(ranks, device, threads, memory->data(), bytes);
+    RIDGE_ASSIGN_OR_RETURN(const double s, TimeOne(ranks, sum, request.size_s));
+    times.push_back({bytes, s});
+  }
+  return times;
+}
+
+}  // namespace ridge
