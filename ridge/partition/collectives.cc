@@ -143,7 +143,7 @@ MeshCollective DescribeCollective(const Graph& graph, const Node& node) {
                    .ranks = node.attrs.integer("ranks")};
   c.bytes = std::max(graph.type(node.inputs[0]).bytes(), graph.type(node.outputs[0]).bytes());
   const int64_t times = node.op == &AllReduceOp() ? 2 : 1;
-  c.sent_bytes = times * c.bytes / c.ranks * (c.ranks - 1);
+  c.sent_bytes = times * c.bytes * (c.ranks - 1) / c.ranks;
   return c;
 }
 
