@@ -347,12 +347,10 @@ class TreeNodes {
 }  // namespace
 
 bool IsTreeNode(const PlannedNode& node) {
-  static constexpr std::string_view kKernels[] = {kTreeAddKernel, kTreeSumKernel,
-                                                  kTreeSumStartKernel, kTreeSumWaitKernel,
-                                                  kAllGatherKernel};
-  return node.def == nullptr &&
-         std::find(std::begin(kKernels), std::end(kKernels), node.choice.kernel) !=
-             std::end(kKernels);
+  static constexpr std::string_view kKernels[] = {
+      kTreeAddKernel, kTreeSumKernel, kTreeSumStartKernel, kTreeSumWaitKernel, kAllGatherKernel};
+  return node.def == nullptr && std::find(std::begin(kKernels), std::end(kKernels),
+                                          node.choice.kernel) != std::end(kKernels);
 }
 
 bool IsCollective(const StepPlan& step, const PlannedNode& node) {

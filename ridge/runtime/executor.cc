@@ -271,9 +271,9 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
   }
   const TreeMemory memory = {program_, step, arena_->data()};
   CompiledNode ready;
-  RIDGE_ASSIGN_OR_RETURN(ready.kernel,
-                         MakeTreeKernel(memory, node, backend_,
-                                        {communicator_, exchange_.get(), &collective_s_}));
+  RIDGE_ASSIGN_OR_RETURN(
+      ready.kernel,
+      MakeTreeKernel(memory, node, backend_, {communicator_, exchange_.get(), &collective_s_}));
   const bool gathers = node.choice.kernel == kAllGatherKernel;
   for (std::vector<Operands>& by_slice : ready.operands) {
     if (gathers) by_slice.push_back(GatheredParts(step, node));

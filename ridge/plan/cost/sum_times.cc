@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ridge/plan/cost/times.h"
@@ -91,7 +92,7 @@ double SumSeconds(const StepPlan& step) {
   double seconds = 0;
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     const PlannedNode& node = step.nodes[n];
-    if (IsTreeNode(node) && node.choice.kernel == kTreeSumKernel) seconds += node_s[n];
+    if (step.tree && IsCollective(step, node)) seconds += node_s[n];
   }
   return seconds;
 }
@@ -106,11 +107,94 @@ void SetSumSeconds(Program& program, const std::function<double(const StepPlan&)
   }
 }
 
+namespace {
+
+void SetSeconds(double seconds, PlannedNode& node) {
+  node.modelled_s = seconds;
+  node.correction = 1;
+}
+
+// Buckets leave in order, while others are computed: a wait takes what is left of its bucket.
+class BucketQueue {
+ public:
+  BucketQueue(const SumTimes& times, const Program& program, StepPlan& step)
+      : times_(times), program_(program), step_(step) {
+    for (PlannedNode& node : step.nodes) {
+      if (IsOfBucket(node)) SetSeconds(0, node);
+    }
+  }
+
+  void Price() {
+    const std::vector<double> node_s = PlannedNodeSeconds(step_);
+    const Region& loop = *MicroBatchLoop(step_);
+    double now_s = 0;
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      PlannedNode& node = step_.nodes[n];
+      if (node.choice.kernel == kTreeSumWaitKernel && IsTreeNode(node)) {
+        SetSeconds(std::max(0.0, done_s_.at(node.sums.front()) - now_s), node);
+        now_s += node.modelled_s;
+        continue;
+      }
+      // Slices one by one have passed all nodes of the loop but for the last slice; in step, those
+      // before this one.
+      const bool repeated = loop.Holds(static_cast<int>(n)) && !loop.in_step;
+      const double before_s = repeated ? LoopSeconds(node_s) : 0;
+      if (node.choice.kernel == kTreeSumStartKernel && IsTreeNode(node)) {
+        free_s_ = std::max(free_s_, before_s + now_s) + SecondsOf(node);
+        done_s_[node.sums.front()] = free_s_;
+      }
+      const double runs = repeated ? 1 : static_cast<double>(RunsOf(step_, n));
+      now_s += node_s[n] * runs;
+      if (static_cast<int>(n) + 1 == loop.end && !loop.in_step) now_s += LoopSeconds(node_s);
+    }
+  }
+
+ private:
+  static bool IsOfBucket(const PlannedNode& node) {
+    return IsTreeNode(node) &&
+           (node.choice.kernel == kTreeSumStartKernel || node.choice.kernel == kTreeSumWaitKernel);
+  }
+
+  // Of all slices but the last one.
+  double LoopSeconds(const std::vector<double>& node_s) const {
+    const Region& loop = *MicroBatchLoop(step_);
+    double seconds = 0;
+    for (int n = loop.first; n < loop.end; ++n)
+      seconds += node_s[static_cast<size_t>(n)] *
+                 static_cast<double>(RunsOf(step_, static_cast<size_t>(n)) - 1);
+    return std::max(0.0, seconds);
+  }
+
+  double SecondsOf(const PlannedNode& start) const {
+    int64_t bytes = 0;
+    for (const int sum : start.sums)
+      bytes += program_.memory.Aligned(program_.persistent[static_cast<size_t>(sum)].size_bytes);
+    return times_.Seconds(step_.tree->share, bytes);
+  }
+
+  const SumTimes& times_;
+  const Program& program_;
+  StepPlan& step_;
+  double free_s_ = 0;             // when the thread that exchanges is
+  std::map<int, double> done_s_;  // by the first sum of a bucket
+};
+
+}  // namespace
+
 void PriceSums(const SumTimes& times, Program& program) {
   if (!times.known()) return;
   SetSumSeconds(program, [&](const StepPlan& step) {
     return times.Seconds(step.tree->share, step.tree->block_bytes);
   });
+  for (StepPlan& step : program.steps) {
+    if (!step.tree || step.tree->share.ranks == 1) continue;
+    // It is the second of a sum's two exchanges.
+    for (PlannedNode& node : step.nodes) {
+      if (IsTreeNode(node) && node.choice.kernel == kAllGatherKernel)
+        SetSeconds(times.Seconds(node.call.outputs[0].bytes()) / 2, node);
+    }
+    BucketQueue(times, program, step).Price();
+  }
 }
 
 }  // namespace ridge
