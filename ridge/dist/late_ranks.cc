@@ -8,7 +8,7 @@ namespace ridge {
 namespace {
 
 constexpr double kTimesPlanned = 10;
-constexpr double kShareOfCore = 0.5;
+constexpr double kShareOfCore = 0.3;        // three times a step's plan, then
 constexpr double kSlowestBytesPerS = 11e6;  // a tenth of 1 Gbit/s
 constexpr double kMostBetweenLooks_s = 1;   // more: this process itself did not run
 constexpr double kFirstNote_s = 60;

@@ -473,6 +473,37 @@ TEST_F(RanksTest, ThePlanOfARankNamesItsCollectives) {
   EXPECT_EQ(alone.message(), "a step of 3 ranks runs on all of them together");
 }
 
+// Each bucket takes `seconds`.
+double ExposedSeconds(const TrainOptions& options, bool overlaps, double seconds, int64_t& buckets) {
+  Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
+  EXPECT_TRUE(backend.ok());
+  Machine machine = TestMachine().get();
+  machine.backend = backend->get();
+  machine.ranks = 2;  // planned only
+  machine.overlaps_exchange = overlaps;
+  machine.sums.sums = {{1, seconds}, {int64_t{1} << 40, seconds}};
+  Result<Forward> forward = LoadForward(options, options.model);
+  EXPECT_TRUE(forward.ok()) << forward.status().message();
+  Result<PlannedJob> job = PlanJob(options, forward->graph, nullptr, machine);
+  EXPECT_TRUE(job.ok()) << job.status().message();
+  buckets = CollectivesOf(job->program).front().count;
+  return SumSeconds(*job->program.Find("train"));
+}
+
+TEST_F(RanksTest, AnOverlappedExchangeIsPlannedWithWhatTheStepDoesNotHide) {
+  TrainOptions options = Request("mlp:hidden=400,layers=3,inputs=40,classes=5", "none").options;
+  options.clip_norm = 0;
+  int64_t buckets = 0;
+  EXPECT_EQ(ExposedSeconds(options, /*overlaps=*/false, 1, buckets), 1);
+  EXPECT_EQ(buckets, 1);
+  const double slow_s = ExposedSeconds(options, /*overlaps=*/true, 1, buckets);
+  EXPECT_GT(buckets, 2);
+  EXPECT_LE(slow_s, static_cast<double>(buckets));
+  EXPECT_GT(slow_s, static_cast<double>(buckets) - 0.1);  // the step takes milliseconds
+  // All but the last bucket are done before their wait.
+  EXPECT_LE(ExposedSeconds(options, /*overlaps=*/true, 1e-7, buckets), 1.1e-7);
+}
+
 // Of the step alone, without what ranks agree on.
 TEST_F(RanksTest, AStepSendsTheBytesThatItsPlanForetells) {
   for (const int ranks : {2, 3, 8}) {

@@ -224,13 +224,16 @@ Status CheckpointWriter::PointBest(int64_t step) const {
   return status;
 }
 
+// Under another name first: a process that is killed here leaves no checkpoint without its files.
 void CheckpointWriter::RemoveOld() const {
   const std::string best = BestTarget();
   const std::vector<int64_t> steps = Steps();
   for (size_t i = static_cast<size_t>(keep_); i < steps.size(); ++i) {
     if (best == fmt::format("{}{}", kPrefix, steps[i])) continue;
-    std::error_code ignored;
-    fs::remove_all(PathOf(steps[i]), ignored);
+    std::error_code error;
+    const std::string aside = fmt::format("{}.old-{}", PathOf(steps[i]), getpid());
+    fs::rename(PathOf(steps[i]), aside, error);
+    if (!error) fs::remove_all(aside, error);
   }
 }
 
