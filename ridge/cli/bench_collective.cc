@@ -79,6 +79,7 @@ Result<int> Measure(MpiCommunicator& ranks, const CollectiveVerb& verb, const Te
     RIDGE_ASSIGN_OR_RETURN(threads, ThreadsOfRank(ranks));
   }
   RIDGE_ASSIGN_OR_RETURN(const auto backend, MakeCpuBackend(static_cast<int>(threads)));
+  RIDGE_RETURN_IF_ERROR(TakeCores(ranks, *backend).status());
   const int64_t before = ReadProcessMemory().resident_bytes;
   RIDGE_ASSIGN_OR_RETURN(const std::vector<CollectiveRate> rates,
                          BenchCollective(ranks, backend->device(), backend->threads(), request));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "ridge/backend/cpu/pin_team.h"
 #include "ridge/cli/child_process.h"
 #include "ridge/core/process.h"
 #include "ridge/core/units.h"
@@ -53,6 +54,12 @@ Result<SumTimes> StoredBy(SumTimes key) {
 
 }  // namespace
 
+Result<bool> TakeCores(Communicator& ranks, Backend& backend) {
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<int> first, FirstCoreOfRank(ranks, backend.threads()));
+  if (first) cpu::PinTeam(backend.threads(), *first);
+  return first.has_value();
+}
+
 Result<SumTimes> SumTimesKey(MpiCommunicator& ranks, const std::string& device) {
   SumTimes key;
   key.device = device;
@@ -72,7 +79,10 @@ Result<SumTimes> TakeSumTimes(MpiCommunicator& ranks, const std::string& device,
   say(fmt::format("no times of sums over {} by {} yet: measuring them",
                   FormatCountOf(times.ranks, "rank"), times.mpi));
   const int64_t before = ReadProcessMemory().resident_bytes;
+  // The training is not pinned: where other programs run, its ranks must get out of their way.
+  RIDGE_ASSIGN_OR_RETURN(const bool pinned, TakeCores(ranks, backend));
   RIDGE_ASSIGN_OR_RETURN(times.sums, TimeSums(ranks, backend.device(), backend.threads(), {}));
+  if (pinned) cpu::UnpinTeam(backend.threads());
   times.join_bytes += std::max<int64_t>(0, ReadProcessMemory().resident_bytes - before);
   if (ranks.rank() == 0) (void)SaveSumTimes(times);  // if it fails, the next job measures
   return times;

@@ -9,6 +9,11 @@
 
 namespace ridge::cli {
 
+// Each rank on its own cores, where they take all cores of a machine together; whether it has them.
+// For measuring: the system places two ranks on one core at times, and then each exchange costs two
+// switches.  Fails as Exchange does.
+Result<bool> TakeCores(Communicator& ranks, Backend& backend);
+
 // Whose times they are, without the times.  `device`: DeviceProfile::id.
 Result<SumTimes> SumTimesKey(MpiCommunicator& ranks, const std::string& device);
 

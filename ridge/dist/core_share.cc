@@ -39,6 +39,15 @@ Result<int64_t> ThreadsOfRank(Communicator& ranks) {
   return std::max<int64_t>(1, threads / sharing);
 }
 
+Result<std::optional<int>> FirstCoreOfRank(Communicator& ranks, int threads) {
+  const Place mine = PlaceOfThisRank();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, mine));
+  const auto sharing = static_cast<int>(std::count(all.begin(), all.end(), mine));
+  if (sharing * threads != AllowedCores()) return std::optional<int>();
+  const auto before = std::count(all.begin(), all.begin() + ranks.rank(), mine);
+  return std::optional<int>(static_cast<int>(before) * threads);
+}
+
 Result<int64_t> CountMachines(Communicator& ranks) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, PlaceOfThisRank()));
   std::set<std::array<char, 256>> machines;

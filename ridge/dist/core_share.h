@@ -1,6 +1,7 @@
 // Which ranks share a machine, and how many threads each may use there.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "ridge/dist/communicator.h"
 
@@ -10,6 +11,11 @@ namespace ridge {
 // launcher that binds gave each rank its own.  OMP_NUM_THREADS is a number for each rank already.
 // At least 1.  Fails as Exchange does.
 Result<int64_t> ThreadsOfRank(Communicator& ranks);
+
+// The first core of a rank of so many threads, where the ranks that share cores take all of them
+// together: then each can have its own.  None: other threads may come between.  Fails as Exchange
+// does.
+Result<std::optional<int>> FirstCoreOfRank(Communicator& ranks, int threads);
 
 // That the ranks are on, by their names.  Fails as Exchange does.
 Result<int64_t> CountMachines(Communicator& ranks);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "ridge/backend/cpu/pin_team.h"
 #include "ridge/core/threads.h"
 
 namespace ridge::cpu {
@@ -42,6 +43,19 @@ Status MakeTeam(int threads) {
 #pragma omp parallel
   PinThread(omp_get_thread_num());
   return Status();
+}
+
+void PinTeam(int threads, int first_core) {
+  if (UserBindsThreads()) return;
+  const TeamSize team(threads);
+#pragma omp parallel
+  PinThread(first_core + omp_get_thread_num());
+}
+
+void UnpinTeam(int threads) {
+  const TeamSize team(threads);
+#pragma omp parallel
+  UnpinThread();
 }
 
 }  // namespace ridge::cpu
