@@ -465,6 +465,7 @@ Result<double> Executor::TimeNode(int step, int node, int slot) {
   const double before = MonotonicSeconds();
   RIDGE_RETURN_IF_ERROR(
       RunNode(compiled.nodes[static_cast<size_t>(node)], {slot, compiled.slices - 1}, stream));
+  if (exchange_ != nullptr) exchange_->thread.Drain();
   RIDGE_RETURN_IF_ERROR(stream.Synchronize());
   return MonotonicSeconds() - before;
 }

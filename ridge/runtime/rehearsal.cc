@@ -262,7 +262,7 @@ Status RunOtherKinds(Executor& executor, const CostModel& nominal,
       if (kernel_s.contains(node.choice.key)) timed.insert(node.choice.kernel);
       const double expected_s = SecondsBy(nominal, node);
       const auto [found, added] = kinds.try_emplace(node.choice.kernel, Cheapest{s, n, expected_s});
-      const bool better = NeedsOthers(node) ? expected_s > found->second.expected_s
+      const bool better = IsCollective(step, node) ? expected_s > found->second.expected_s
                                             : expected_s < found->second.expected_s;
       if (!added && better) found->second = {s, n, expected_s};
     }
@@ -273,7 +273,7 @@ Status RunOtherKinds(Executor& executor, const CostModel& nominal,
     const PlannedNode& node = step.nodes[static_cast<size_t>(at.node)];
     RIDGE_RETURN_IF_ERROR(filler.FillInputs(step, node));
     const Status ran = executor.TimeNode(at.step, at.node, /*slot=*/0).status();
-    const bool alone = NeedsOthers(node) && ran.code() == ErrorCode::kUnavailable;
+    const bool alone = IsCollective(step, node) && ran.code() == ErrorCode::kUnavailable;
     if (!ran.ok() && !alone) return ran;
   }
   return Status();
