@@ -299,7 +299,7 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const std::vector<std::string>& de
   TrainOptions options = verb.train.options;
   options.device = devices.front();
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options));
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options, /*devices=*/1));
   RIDGE_RETURN_IF_ERROR(PrintMeshPlan(options, verb.mesh, opened.machine, verb.json, terminal));
   return kExitOk;
 }
@@ -320,6 +320,8 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
     return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
   if (verb.mesh.mesh) return RunMeshPlan(verb, devices, terminal);
   if (verb.why == kDevices) {
+    if (verb.html || verb.markdown)
+      return InvalidArgument("--why devices is a table or --json. hint: leave --html and --markdown out");
     RIDGE_RETURN_IF_ERROR(PrintScaling(devices, verb, terminal));
     return kExitOk;
   }
