@@ -214,8 +214,8 @@ TEST_F(RanksTest, ExchangesOfANormBesideTheStepHaveTheSameBits) {
 
 TEST_F(RanksTest, AllRanksFailWhenTheLossIsNotFiniteBesideExchanges) {
   overlaps_ = true;
-  TrainRequest request = Request("mlp:hidden=400,layers=3,inputs=40,classes=5", "run");
-  request.options.lr = 1e38;
+  TrainRequest request = Request(kMlp, "run");
+  request.options.lr = 1e30;
   request.options.optimizer.name = "sgd";
   request.options.clip_norm = 0;
   const Ended ended = TrainOn(2, request);
