@@ -321,7 +321,8 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   if (verb.mesh.mesh) return RunMeshPlan(verb, devices, terminal);
   if (verb.why == kDevices) {
     if (verb.html || verb.markdown)
-      return InvalidArgument("--why devices is a table or --json. hint: leave --html and --markdown out");
+      return InvalidArgument(
+          "--why devices is a table or --json. hint: leave --html and --markdown out");
     RIDGE_RETURN_IF_ERROR(PrintScaling(devices, verb, terminal));
     return kExitOk;
   }

@@ -119,8 +119,7 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
   if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   opened.machine.Join(ranks);
-  RIDGE_ASSIGN_OR_RETURN(const int64_t machines, CountMachines(ranks));
-  opened.machine.overlaps_exchange = overlap == "on" || (overlap == "auto" && machines > 1);
+  opened.machine.overlaps_exchange = overlap == "on";
   RIDGE_ASSIGN_OR_RETURN(
       opened.machine.sums,
       TakeSumTimes(ranks, opened.machine.profile.id, *opened.backend, SayUnless(quiet || !leads)));

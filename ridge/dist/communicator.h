@@ -38,7 +38,7 @@ class Communicator {
   virtual Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                           const std::vector<std::span<std::byte>>& receives) = 0;
 
-  // Whether waits leave the core to others, at up to 50 us a message: for exchanges beside a step
+  // Whether waits leave the core to others, at up to 200 us a message: for exchanges beside a step
   // that computes (dist/exchange_thread.h).
   virtual void SetPatient(bool /*patient*/) {}
 

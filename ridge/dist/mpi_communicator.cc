@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMostMessageBytes = int64_t{1} << 30;  // MPI counts in 32 bits
 constexpr int kTestsBeforePause = 256;                   // about 10 us
-constexpr std::chrono::microseconds kPause(50);          // 6 KiB of 1 Gbit/s
+constexpr std::chrono::microseconds kPause(200);         // 24 KiB of 1 Gbit/s
 // A message that goes with its announcement, and one that waits for its receiver.
 constexpr size_t kShortMessageBytes = 1024;
 constexpr size_t kLongMessageBytes = size_t{256} << 10;

@@ -263,7 +263,7 @@ Status RunOtherKinds(Executor& executor, const CostModel& nominal,
       const double expected_s = SecondsBy(nominal, node);
       const auto [found, added] = kinds.try_emplace(node.choice.kernel, Cheapest{s, n, expected_s});
       const bool better = IsCollective(step, node) ? expected_s > found->second.expected_s
-                                            : expected_s < found->second.expected_s;
+                                                   : expected_s < found->second.expected_s;
       if (!added && better) found->second = {s, n, expected_s};
     }
   }

@@ -474,7 +474,8 @@ TEST_F(RanksTest, ThePlanOfARankNamesItsCollectives) {
 }
 
 // Each bucket takes `seconds`.
-double ExposedSeconds(const TrainOptions& options, bool overlaps, double seconds, int64_t& buckets) {
+double ExposedSeconds(const TrainOptions& options, bool overlaps, double seconds,
+                      int64_t& buckets) {
   Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
   EXPECT_TRUE(backend.ok());
   Machine machine = TestMachine().get();

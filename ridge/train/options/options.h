@@ -79,7 +79,7 @@ struct TrainOptions {
   int64_t fit_bytes = 0;         // 0: the memory of the machine
   std::string offload = "none";  // see plan/hardware/offload.h
   std::string devices = "1";     // see ParseDevices
-  std::string overlap = "auto";  // of exchanges and the step: or "on", "off"
+  std::string overlap = "auto";  // of exchanges and the step: or "on", "off", which auto is
   std::string out;               // empty: runs/MODEL-N
   Interval checkpoint_every;     // 0 steps: each epoch
   int64_t keep = 3;
