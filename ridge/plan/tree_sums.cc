@@ -285,7 +285,7 @@ class TreeNodes {
     PlannedNode start = SumNode("all_reduce_start", kTreeSumStartKernel, sums);
     start.cost = {};  // the wait's
     PlannedValue scratch;
-    scratch.name = step_.nodes[Index(at - 1)].name + ".received";
+    scratch.name = fmt::format("bucket {}.received", scratch_.size());
     scratch.type = {DType::kU8, {start.choice.workspace_bytes}};
     scratch.purpose = Purpose::kWorkspace;
     scratch.size_bytes = std::exchange(start.choice.workspace_bytes, 0);
