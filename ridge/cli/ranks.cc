@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/output.h"
@@ -61,6 +64,9 @@ int FailAlike(const Communicator& ranks, const Status& error) {
 int EndRanks(MpiCommunicator& ranks, const Result<int>& work) {
   if (work.ok()) return *work;
   PrintError(work.status());
+  // A launcher may drop what a rank said right before it aborts.
+  std::fflush(stderr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   ranks.Abort(ranks.late() ? kExitLateRank : ExitCodeFor(work.status().code()));
 }
 
