@@ -93,6 +93,8 @@ Result<std::string> OutputOfChild(const std::vector<std::string>& words) {
   return Status(ErrorCode::kFailed, fmt::format("`ridge {}` failed", fmt::join(words, " ")));
 }
 
+int ExitCodeIn(int state) { return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state); }
+
 Result<int> ExitCodeOfChild(const std::vector<std::string>& words) {
   const std::vector<char*> argv = ArgumentsOf(words);
   const SignalsForChild signals;
@@ -102,7 +104,7 @@ Result<int> ExitCodeOfChild(const std::vector<std::string>& words) {
   running_child = child;
   const int state = WaitFor(child);
   running_child = 0;
-  return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+  return ExitCodeIn(state);
 }
 
 }  // namespace ridge::cli

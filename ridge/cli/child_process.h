@@ -12,6 +12,9 @@ namespace ridge::cli {
 // Fails with kUnavailable when no process can be started, with kFailed when its exit code is not 0.
 Result<std::string> OutputOfChild(const std::vector<std::string>& words);
 
+// The exit code in a state of waitpid(2), or 128 plus the number of the signal that ended it.
+int ExitCodeIn(int state);
+
 // The exit code of `ridge` with these arguments, 128 plus the number of the signal that ended it;
 // its output goes where ours goes.  SIGTERM is passed on to it, SIGINT is left to it. Fails with
 // kUnavailable when no process can be started.

@@ -25,6 +25,7 @@
 #include "ridge/core/slice_tree.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
+#include "ridge/dist/mpirun.h"
 #include "ridge/train/job/slicing.h"
 #include "ridge/train/store/run_folder.h"
 
@@ -115,8 +116,8 @@ std::string PlanText(const TrainOptions& options, int64_t devices) {
   const SliceShare share{slices, 0, static_cast<int>(devices)};
   const int64_t own = share.owned().count(), most = (slices + devices - 1) / devices;
   return fmt::format("rank 0 of {} computes {} of {}, {} of {} samples a step{}", devices, own,
-                     FormatCountOf(slices, "slice"), options.batch / slices * own, options.batch,
-                     own == most ? "" : fmt::format("; others up to {}", most));
+                     FormatCountOf(slices, "slice"), share.OwnedSamples(options.batch).count(),
+                     options.batch, own == most ? "" : fmt::format("; others up to {}", most));
 }
 
 Status CheckDevices(const TrainOptions& options, int64_t devices) {
@@ -164,11 +165,7 @@ std::string ContentOf(const Launch& launch) {
 Result<std::string> ProgramFor(const LaunchVerb& verb, const std::string& on) {
   if (verb.program) return *verb.program;
   if (IsKubernetes(on)) return std::string("ridge");
-  std::error_code error;
-  const std::string own = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (!error) return own;
-  return Status(ErrorCode::kUnavailable,
-                fmt::format("/proc/self/exe: cannot be read: {}", error.message()));
+  return OwnProgram();
 }
 
 Result<Launch> MakeLaunch(const LaunchVerb& verb) {

@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ridge/core/shell.h"
+
 namespace ridge::cli {
 namespace {
 
@@ -167,9 +169,7 @@ std::string ShellWord(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+  return ShellQuoted(word);
 }
 
 std::string ShellLine(const std::vector<std::string>& words) {

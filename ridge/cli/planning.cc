@@ -1,10 +1,8 @@
 #include "ridge/cli/planning.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
-
+#include "ridge/core/process.h"
 #include "ridge/core/units.h"
 #include "ridge/core/version.h"
 #include "ridge/train/job/rehearsed_job.h"
@@ -161,7 +159,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
 
 Receipt ReceiptOf(const PlannedJob& job, const Machine& machine) {
   Receipt receipt;
-  receipt.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  receipt.made_at = UtcText(WallSeconds());
   receipt.ridge_version = kRidgeVersion;
   receipt.device = machine.profile.id;
   receipt.model = job.options.model;

@@ -1,10 +1,8 @@
 #include "ridge/cli/rank_times.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 
 #include "ridge/backend/cpu/pin_team.h"
 #include "ridge/cli/child_process.h"
@@ -67,7 +65,7 @@ Result<SumTimes> SumTimesKey(MpiCommunicator& ranks, const std::string& device) 
   key.ranks = ranks.size();
   RIDGE_ASSIGN_OR_RETURN(key.machines, CountMachines(ranks));
   key.join_bytes = ranks.join_bytes();
-  key.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  key.made_at = UtcText(WallSeconds());
   return key;
 }
 

@@ -1,11 +1,9 @@
 // `ridge runs`: the runs of a folder, newest first, and the curves of one.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -16,6 +14,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
+#include "ridge/core/process.h"
 #include "ridge/core/units.h"
 #include "ridge/report/table.h"
 #include "ridge/report/text.h"
@@ -171,8 +170,7 @@ Json RunJson(const RunOverview& run) {
                {"evaluated_on", nullptr},
                {"stopped_early", run.summary && run.summary->stopped_early.has_value()},
                {"step_s", run.step_s},
-               {"started_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                                          fmt::gmtime(static_cast<std::time_t>(run.started_s)))}};
+               {"started_at", UtcText(run.started_s)}};
   if (!run.reason.empty()) json["reason"] = run.reason;
   if (run.process > 0) json["process"] = run.process;
   if (PlannedEpochs(run) > 0) json["epochs"] = PlannedEpochs(run);

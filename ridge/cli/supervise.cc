@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "ridge/cli/child_process.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/core/files.h"
 #include "ridge/core/process.h"
@@ -96,7 +97,7 @@ int WaitForLauncher(pid_t child, const std::string& folder) {
   for (int polls = 0;; ++polls) {
     int state = 0;
     const pid_t done = waitpid(child, &state, WNOHANG);
-    if (done == child) return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    if (done == child) return ExitCodeIn(state);
     if (done < 0 && errno != EINTR) return kExitFailed;
     if (polls % kPollsBetweenLooks == 0 && HasChildren(child) && !HasEnded(folder))
       needed_s = MonotonicSeconds();

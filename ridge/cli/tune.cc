@@ -1,9 +1,7 @@
 #include "ridge/cli/tune.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "ridge/backend/cpu/cpu_backend.h"
@@ -11,6 +9,7 @@
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
 #include "ridge/cli/workloads.h"
+#include "ridge/core/process.h"
 #include "ridge/core/units.h"
 #include "ridge/measure/tune_kernels.h"
 #include "ridge/report/table.h"
@@ -119,7 +118,7 @@ Result<int> RunTune(const TuneRequest& request) {
     RIDGE_ASSIGN_OR_RETURN(TuneReport report, TuneKernels(options, opened.machine, times.kernel_s));
     models.push_back({options, std::move(report)});
     if (!request.json) PrintData(ModelText(models.back(), terminal));
-    times.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+    times.made_at = UtcText(WallSeconds());
     RIDGE_RETURN_IF_ERROR(SaveKernelTimes(times));
   }
   if (request.json) {

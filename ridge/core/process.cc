@@ -1,5 +1,6 @@
 #include "ridge/core/process.h"
 
+#include <fmt/chrono.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -87,6 +88,10 @@ double ThreadSeconds() { return ClockSeconds(CLOCK_THREAD_CPUTIME_ID); }
 
 double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string UtcText(double wall_s) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(wall_s)));
 }
 
 }  // namespace ridge

@@ -1,6 +1,7 @@
 // What the operating system says of this process: memory, start time.
 #pragma once
 #include <cstdint>
+#include <string>
 
 namespace ridge {
 
@@ -23,5 +24,8 @@ double MonotonicSeconds();  // steady clock, for durations
 double WallSeconds();       // since 1970, for records
 double ProcessorSeconds();  // of all threads of this process, on a core
 double ThreadSeconds();     // of the calling thread, on a core
+
+// "2026-11-21T09:00:00Z" of WallSeconds(); whole seconds.
+std::string UtcText(double wall_s);
 
 }  // namespace ridge

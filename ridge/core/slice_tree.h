@@ -30,6 +30,10 @@ struct SliceShare {
   int ranks = 1;  // at most as many as slices
 
   SliceRange owned() const { return OwnedBy(rank); }
+  // The samples of the owned slices.  REQUIRES: the slices divide the batch.
+  SliceRange OwnedSamples(int64_t batch) const {
+    return {owned().first * (batch / slices), owned().end * (batch / slices)};
+  }
   SliceRange OwnedBy(int other) const;
   bool operator==(const SliceShare&) const = default;
 };

@@ -120,9 +120,8 @@ Result<BatchLoader::Form> BatchLoader::MakeForm(const SourcePtr& source, BatchFo
                                                    options.cache_mapped));
   form.rows = {0, given.batch};
   if (options.share) {
-    const int64_t samples = given.batch / options.share->slices;
-    const SliceRange owned = options.share->owned();
-    form.rows = {samples * owned.first, samples * owned.end};
+    const SliceRange owned = options.share->OwnedSamples(given.batch);
+    form.rows = {owned.first, owned.end};
   }
   form.given = std::move(given);
   return form;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "ridge/core/files.h"
+#include "ridge/core/shell.h"
 #include "ridge/core/split.h"
 #include "ridge/core/threads.h"
 
@@ -50,11 +51,17 @@ std::vector<Mpirun> FindOne(Mpi mpi, const std::string& folders, const VersionOf
   return {};
 }
 
-std::string ShellQuoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+}  // namespace
+
+Result<std::string> OwnProgram() {
+  std::error_code error;
+  std::string program = fs::read_symlink("/proc/self/exe", error).string();
+  if (!error) return program;
+  return Status(ErrorCode::kUnavailable,
+                fmt::format("/proc/self/exe: cannot be read: {}", error.message()));
 }
+
+namespace {
 
 // The words of this process's own command, with the program's real path in front.
 Result<std::vector<std::string>> OwnCommand() {
@@ -63,11 +70,8 @@ Result<std::vector<std::string>> OwnCommand() {
   std::vector<std::string> words;
   for (const std::string_view word : SplitAt(line, '\0')) words.emplace_back(word);
   words.pop_back();  // behind the last end
-  std::error_code error;
-  words.at(0) = fs::read_symlink("/proc/self/exe", error);
-  if (!error) return words;
-  return Status(ErrorCode::kUnavailable,
-                fmt::format("/proc/self/exe: cannot be read: {}", error.message()));
+  RIDGE_ASSIGN_OR_RETURN(words.at(0), OwnProgram());
+  return words;
 }
 
 std::string FirstLine(const std::string& path) {

@@ -47,6 +47,9 @@ struct RankStart {
 std::vector<std::string> MpirunWords(const Mpirun& mpirun, const RankStart& start,
                                      const std::vector<std::string>& program);
 
+// Where this program's file is.  Fails with kUnavailable.
+Result<std::string> OwnProgram();
+
 // Cores of the machine among the CPUs that this process may use.
 int64_t PhysicalCores(const std::string& system = "");
 

@@ -91,7 +91,7 @@ struct PlannedNode {
   std::vector<int> inputs;     // indices into StepPlan::values; -1: absent
   std::vector<int> outputs;
   KernelChoice choice;
-  std::vector<int> sums;  // of tree_add: those that it adds; persistent indices, ascending
+  std::vector<int> sums;  // of a node of a tree: those that it adds; persistent indices
   int64_t workspace_offset = -1;
   Cost cost;
   // Seconds of a run of this node alone; cost/times.h has those that are shown.

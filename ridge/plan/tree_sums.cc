@@ -101,7 +101,11 @@ class TreeNodes {
   void Add(bool overlap) {
     for (const int sum : step_.sums) totals_[sum] = TotalOf(sum);
     if (!alone() && overlap) return AddBuckets();
-    if (step_.slices > 1) AddSlices({step_.sums});
+    if (step_.slices > 1 && Loop().in_step) {
+      AddInStep();
+    } else if (step_.slices > 1) {
+      AddSlice(step_.sums, Loop().end);
+    }
     if (alone()) return;
     PlannedNode sum = SumNode(kAllReduce, kTreeSumKernel, step_.sums);
     for (const int index : step_.sums) sum.outputs.push_back(totals_.at(index));
@@ -201,18 +205,15 @@ class TreeNodes {
     return {sums.begin(), sums.end()};
   }
 
-  // Behind a slice, a node for each of these lists of sums; in step, behind each part that makes
-  // some.
-  void AddSlices(const std::vector<std::vector<int>>& buckets) {
-    if (Loop().in_step) return AddInStep();
-    for (const std::vector<int>& sums : buckets) AddSlice(sums, Loop().end);
-  }
+  // Behind what a slice adds to the sums.
+  void AddSlice(const std::vector<int>& sums, int at) { InsertInLoop(AddNode(sums), at); }
 
-  void AddSlice(const std::vector<int>& sums, int at) {
+  void InsertInLoop(PlannedNode node, int at) {
     if (Loop().parts.empty()) Loop().parts.push_back(Region::Sequence(Loop().first, Loop().end));
-    inserter_.Insert(AddNode(sums), Loop(), at);
+    inserter_.Insert(std::move(node), Loop(), at);
   }
 
+  // Behind each part that makes sums: the next slice's have their place.
   void AddInStep() {
     for (size_t p = 0; p < Loop().parts.size(); ++p) {
       std::vector<int> sums = SumsOf(Loop().parts[p]);
@@ -292,8 +293,7 @@ class TreeNodes {
     step_.values.push_back(std::move(scratch));
     scratch_[sums.front()] = static_cast<int>(step_.values.size()) - 1;
     start.outputs = {scratch_.at(sums.front())};
-    if (Loop().parts.empty()) Loop().parts.push_back(Region::Sequence(Loop().first, Loop().end));
-    inserter_.Insert(std::move(start), Loop(), at);
+    InsertInLoop(std::move(start), at);
     std::vector<int>& once = Loop().once;
     once.insert(std::upper_bound(once.begin(), once.end(), at), at);
   }

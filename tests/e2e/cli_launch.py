@@ -121,9 +121,11 @@ class Supervised(RidgeTest):
 
     def test_the_launchers_own_codes_do_not_say_what_became_of_a_run(self):
         expected = {("openmpi", "TERM"): {1, 143}, ("openmpi", "INT"): {1}, ("openmpi", "USR1"): {75}, ("openmpi", "KILL"): {137},
-                    ("mpich", "TERM"): {0, 75}, ("mpich", "INT"): {0, 75}, ("mpich", "USR1"): {75}, ("mpich", "KILL"): {9}}
+                    ("mpich", "TERM"): {0, 75}, ("mpich", "INT"): {0, 75}, ("mpich", "USR1"): {0, 75},
+                    ("mpich", "KILL"): {9}}
         for (mpi, name), codes in expected.items():
             with self.subTest(mpi=mpi, signal=name):
+                subprocess.run(["rm", "-rf", self.path("run")], check=True)
                 job = subprocess.Popen([*MPIRUN[mpi], "-n", "2", RIDGE, *LONG, "--out", "run"], cwd=self.folder, env=environment(),
                                        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 ranks = self.ranks_at(job, 2, 100)
@@ -131,7 +133,6 @@ class Supervised(RidgeTest):
                 said = job.communicate(timeout=60)[1]
                 self.assertIn(job.returncode, codes, said)
                 self.assertEqual(self.status()["state"], "running" if name == "KILL" else "stopped")
-                subprocess.run(["rm", "-r", self.path("run")], check=True)
 
     def test_what_would_fail_again_is_not_started_again(self):
         train = ["train", *SMALL, "--slices", "4", "--steps", "50", "--out", "run", "-q"]

@@ -6,12 +6,10 @@
 // planner's bandwidth term takes over.
 #include "ridge/backend/cpu/measure.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/layouts.h"
@@ -328,7 +326,7 @@ Result<DeviceProfile> MeasureCpu(Backend& backend, bool quick) {
   profile.name = fmt::format("{} ({} thread{})", cpu::ReadCpuFacts().model_name, profile.threads,
                              profile.threads == 1 ? "" : "s");
   profile.quick = quick;
-  profile.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  profile.made_at = UtcText(WallSeconds());
   RIDGE_RETURN_IF_ERROR(MeasureFootprint(backend, quick, profile));
   const double begin_s = MonotonicSeconds(), busy_s = BusySeconds(), own_s = ProcessorSeconds();
   Way way{profile.threads};

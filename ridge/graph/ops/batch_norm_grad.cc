@@ -1,27 +1,15 @@
 // batch_norm_grad: dx, dscale, dshift of y = batch_norm(x, scale, shift), from dy.
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
+#include "ridge/graph/ops/shared/norm_grad_channel.h"
 
 namespace ridge {
 namespace {
 
-// x, dy: float [B,C,...].  scale, mean, var: [C].  dx: as x.  dscale, dshift: [C].
+constexpr size_t kShift = 5;
+
+// dx: as x.  dscale, dshift: [C].
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
-  RIDGE_RETURN_IF_ERROR(CheckChannels(call));
-  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 1, "scale"));
-  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "mean"));
-  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 3, "var"));
-  RIDGE_RETURN_IF_ERROR(CheckType(call, 4, "dy", call.inputs[0], "the type of x"));
-  if (call.has_input(5)) RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 5, "shift"));
-  const int64_t relu = call.integer("relu");
-  if (relu != 0 && relu != 1)
-    return CallError(call, fmt::format("relu is {}; it must be 0 or 1", relu));
-  if ((relu == 1) != call.has_input(5))
-    return CallError(call, "shift is read with relu=1 and only then");
+  RIDGE_RETURN_IF_ERROR(CheckNormGradInputs(call, kShift));
   return std::vector<TensorType>{call.inputs[0], call.inputs[1], call.inputs[1]};
 }
 
@@ -41,25 +29,17 @@ Cost EstimateCost(const OpCall& call) {
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const AxisView view = ViewAxis(call.inputs[0].dims, 1);
-  const double *x = in[0], *scale = in[1], *mean = in[2], *var = in[3];
-  const double* shift = call.integer("relu") != 0 ? in[5] : nullptr;
   double *dx = out[0], *dscale = out[1], *dshift = out[2];
   const auto count = static_cast<double>(ElementsPerChannel(call.inputs[0].dims));
   for (int64_t c = 0; c < view.extent; ++c) {
-    const double rstd = 1 / std::sqrt(var[c] + call.number("epsilon"));
-    const auto dy = [&](int64_t i) {
-      const bool cut = shift != nullptr && !((x[i] - mean[c]) * (scale[c] * rstd) + shift[c] > 0);
-      return cut ? 0 : in[4][i];
-    };
+    const NormGradChannel channel(call, in, kShift, c);
     dscale[c] = dshift[c] = 0;
     ForEachInChannel(view, c, [&](int64_t i) {
-      dshift[c] += dy(i);
-      dscale[c] += dy(i) * (x[i] - mean[c]) * rstd;
+      dshift[c] += channel.dy(i);
+      dscale[c] += channel.dscale(i);
     });
-    ForEachInChannel(view, c, [&](int64_t i) {
-      const double n = (x[i] - mean[c]) * rstd;
-      dx[i] = scale[c] * rstd * (dy(i) - dshift[c] / count - n * dscale[c] / count);
-    });
+    ForEachInChannel(view, c,
+                     [&](int64_t i) { dx[i] = channel.dx(i, dscale[c], dshift[c], count); });
   }
 }
 

@@ -10,10 +10,9 @@
 // Slices have equally many samples.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
+#include "ridge/graph/ops/shared/norm_grad_channel.h"
 
 namespace ridge {
 namespace {
@@ -81,47 +80,10 @@ void CombineReference(const OpCall& call, std::span<const double* const> in,
 
 // --- gradient ----------------------------------------------------------------------------------
 
-constexpr size_t kDy = 4;
-
-// x, dy: float [B,C,...].  scale, mean, var, and with relu=1 input `shift`: [C].
-Status CheckGradInputs(const OpCall& call, size_t shift) {
-  RIDGE_RETURN_IF_ERROR(CheckChannels(call));
-  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 1, "scale"));
-  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "mean"));
-  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 3, "var"));
-  RIDGE_RETURN_IF_ERROR(CheckType(call, kDy, "dy", call.inputs[0], "the type of x"));
-  if (call.has_input(shift)) RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, shift, "shift"));
-  RIDGE_RETURN_IF_ERROR(CheckFlag(call, "relu"));
-  if ((call.integer("relu") == 1) == call.has_input(shift)) return Status();
-  return CallError(call, "shift is read with relu=1 and only then");
-}
-
-// One channel of a call: n is (x - mean) / sqrt(var + epsilon), and dy is 0 where relu cuts it.
-class GradChannel {
- public:
-  GradChannel(const OpCall& call, std::span<const double* const> in, size_t shift, int64_t channel)
-      : x_(in[0]), dy_(in[kDy]), scale_(in[1][channel]), mean_(in[2][channel]) {
-    rstd_ = 1 / std::sqrt(in[3][channel] + call.number("epsilon"));
-    if (call.integer("relu") != 0) shift_ = &in[shift][channel];
-  }
-
-  double n(int64_t i) const { return (x_[i] - mean_) * rstd_; }
-  double dy(int64_t i) const {
-    const bool cut = shift_ != nullptr && !((x_[i] - mean_) * (scale_ * rstd_) + *shift_ > 0);
-    return cut ? 0 : dy_[i];
-  }
-  double slope() const { return scale_ * rstd_; }
-
- private:
-  const double *x_, *dy_;
-  double scale_, mean_, rstd_ = 0;
-  const double* shift_ = nullptr;
-};
-
 constexpr size_t kShiftOfSums = 5;
 
 Result<std::vector<TensorType>> InferGradSums(const OpCall& call) {
-  RIDGE_RETURN_IF_ERROR(CheckGradInputs(call, kShiftOfSums));
+  RIDGE_RETURN_IF_ERROR(CheckNormGradInputs(call, kShiftOfSums));
   return std::vector<TensorType>{call.inputs[1], call.inputs[1]};
 }
 
@@ -133,10 +95,10 @@ void GradSumsReference(const OpCall& call, std::span<const double* const> in,
                        std::span<double* const> out) {
   const AxisView view = ViewAxis(call.inputs[0].dims, 1);
   for (int64_t c = 0; c < view.extent; ++c) {
-    const GradChannel channel(call, in, kShiftOfSums, c);
+    const NormGradChannel channel(call, in, kShiftOfSums, c);
     out[0][c] = out[1][c] = 0;
     ForEachInChannel(view, c, [&](int64_t i) {
-      out[0][c] += channel.dy(i) * channel.n(i);
+      out[0][c] += channel.dscale(i);
       out[1][c] += channel.dy(i);
     });
   }
@@ -146,7 +108,7 @@ constexpr size_t kSums = 5, kShiftOfInput = 6;
 
 // sums: [S,2,C].  dx: as x.
 Result<std::vector<TensorType>> InferGradInput(const OpCall& call) {
-  RIDGE_RETURN_IF_ERROR(CheckGradInputs(call, kShiftOfInput));
+  RIDGE_RETURN_IF_ERROR(CheckNormGradInputs(call, kShiftOfInput));
   const TensorType& sums = call.inputs[kSums];
   const TensorType& scale = call.inputs[1];
   if (sums.rank() != 3 || sums.dtype != scale.dtype || sums.dims[0] < 1 || sums.dims[1] != 2 ||
@@ -170,16 +132,13 @@ void GradInputReference(const OpCall& call, std::span<const double* const> in,
   const int64_t slices = call.inputs[kSums].dims[0];
   const auto count = static_cast<double>(slices * ElementsPerChannel(call.inputs[0].dims));
   for (int64_t c = 0; c < view.extent; ++c) {
-    const GradChannel channel(call, in, kShiftOfInput, c);
+    const NormGradChannel channel(call, in, kShiftOfInput, c);
     double dscale = 0, dshift = 0;
     for (int64_t s = 0; s < slices; ++s) {
       dscale += in[kSums][s * 2 * view.extent + c];
       dshift += in[kSums][(s * 2 + 1) * view.extent + c];
     }
-    ForEachInChannel(view, c, [&](int64_t i) {
-      out[0][i] =
-          channel.slope() * (channel.dy(i) - dshift / count - channel.n(i) * dscale / count);
-    });
+    ForEachInChannel(view, c, [&](int64_t i) { out[0][i] = channel.dx(i, dscale, dshift, count); });
   }
 }
 

@@ -114,56 +114,44 @@ void SetSeconds(double seconds, PlannedNode& node) {
   node.correction = 1;
 }
 
+bool IsOfBucket(const PlannedNode& node, const char* kernel) {
+  return IsTreeNode(node) && node.choice.kernel == kernel;
+}
+
 // Buckets leave in order, while others are computed: a wait takes what is left of its bucket.
 class BucketQueue {
  public:
+  // REQUIRES: the step has buckets.
   BucketQueue(const SumTimes& times, const Program& program, StepPlan& step)
-      : times_(times), program_(program), step_(step) {
+      : times_(times), program_(program), step_(step), loop_(*MicroBatchLoop(step)) {
     for (PlannedNode& node : step.nodes) {
-      if (IsOfBucket(node)) SetSeconds(0, node);
+      if (IsOfBucket(node, kTreeSumWaitKernel)) SetSeconds(0, node);
     }
+    node_s_ = PlannedNodeSeconds(step);
+    for (int n = loop_.first; n < loop_.end; ++n)
+      earlier_s_ += node_s_[static_cast<size_t>(n)] * static_cast<double>(RunsOf(n) - 1);
+    earlier_s_ = std::max(0.0, earlier_s_);
   }
 
   void Price() {
-    const std::vector<double> node_s = PlannedNodeSeconds(step_);
-    const Region& loop = *MicroBatchLoop(step_);
-    double now_s = 0;
+    // Where slices run one by one, a start comes behind all others of them.
+    double now_s = loop_.in_step ? 0 : earlier_s_;
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       PlannedNode& node = step_.nodes[n];
-      if (node.choice.kernel == kTreeSumWaitKernel && IsTreeNode(node)) {
+      if (IsOfBucket(node, kTreeSumStartKernel)) {
+        free_s_ = std::max(free_s_, now_s) + SecondsOf(node);
+        done_s_[node.sums.front()] = free_s_;
+      } else if (IsOfBucket(node, kTreeSumWaitKernel)) {
         SetSeconds(std::max(0.0, done_s_.at(node.sums.front()) - now_s), node);
         now_s += node.modelled_s;
-        continue;
       }
-      // Slices one by one have passed all nodes of the loop but for the last slice; in step, those
-      // before this one.
-      const bool repeated = loop.Holds(static_cast<int>(n)) && !loop.in_step;
-      const double before_s = repeated ? LoopSeconds(node_s) : 0;
-      if (node.choice.kernel == kTreeSumStartKernel && IsTreeNode(node)) {
-        free_s_ = std::max(free_s_, before_s + now_s) + SecondsOf(node);
-        done_s_[node.sums.front()] = free_s_;
-      }
-      const double runs = repeated ? 1 : static_cast<double>(RunsOf(step_, n));
-      now_s += node_s[n] * runs;
-      if (static_cast<int>(n) + 1 == loop.end && !loop.in_step) now_s += LoopSeconds(node_s);
+      const bool all = loop_.in_step && loop_.Holds(static_cast<int>(n));
+      now_s += node_s_[n] * static_cast<double>(all ? RunsOf(static_cast<int>(n)) : 1);
     }
   }
 
  private:
-  static bool IsOfBucket(const PlannedNode& node) {
-    return IsTreeNode(node) &&
-           (node.choice.kernel == kTreeSumStartKernel || node.choice.kernel == kTreeSumWaitKernel);
-  }
-
-  // Of all slices but the last one.
-  double LoopSeconds(const std::vector<double>& node_s) const {
-    const Region& loop = *MicroBatchLoop(step_);
-    double seconds = 0;
-    for (int n = loop.first; n < loop.end; ++n)
-      seconds += node_s[static_cast<size_t>(n)] *
-                 static_cast<double>(RunsOf(step_, static_cast<size_t>(n)) - 1);
-    return std::max(0.0, seconds);
-  }
+  int64_t RunsOf(int n) const { return ridge::RunsOf(step_, static_cast<size_t>(n)); }
 
   double SecondsOf(const PlannedNode& start) const {
     int64_t bytes = 0;
@@ -175,6 +163,9 @@ class BucketQueue {
   const SumTimes& times_;
   const Program& program_;
   StepPlan& step_;
+  const Region& loop_;
+  std::vector<double> node_s_;
+  double earlier_s_ = 0;          // of all slices but the last one
   double free_s_ = 0;             // when the thread that exchanges is
   std::map<int, double> done_s_;  // by the first sum of a bucket
 };
@@ -193,7 +184,10 @@ void PriceSums(const SumTimes& times, Program& program) {
       if (IsTreeNode(node) && node.choice.kernel == kAllGatherKernel)
         SetSeconds(times.Seconds(node.call.outputs[0].bytes()) / 2, node);
     }
-    BucketQueue(times, program, step).Price();
+    const bool buckets = std::any_of(step.nodes.begin(), step.nodes.end(), [](const auto& node) {
+      return IsOfBucket(node, kTreeSumStartKernel);
+    });
+    if (buckets) BucketQueue(times, program, step).Price();
   }
 }
 

@@ -297,8 +297,7 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
   };
   // Each of several ranks reads the rows of its slices.
   const std::optional<SliceShare> share = ShareOf(program);
-  const int64_t batch =
-      share ? job.options.batch * share->owned().count() / share->slices : job.options.batch;
+  const int64_t batch = share ? share->OwnedSamples(job.options.batch).count() : job.options.batch;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->eval_set() != nullptr) {
     const int64_t batches = CeilDiv(data->eval_set()->size(), job.options.batch);
     job.eval_s =

@@ -56,7 +56,7 @@ Status Evaluator::AddBatch(const LoadedBatch& batch) {
     RIDGE_RETURN_IF_ERROR(Add("correct_sum", correct_sum_));
     RIDGE_RETURN_IF_ERROR(Add(Has("label_sum") ? "label_sum" : "weight_sum", label_sum_));
   }
-  const int64_t before = share_ ? batch_ / share_->slices * share_->owned().first : 0;
+  const int64_t before = share_ ? share_->OwnedSamples(batch_).first : 0;
   RIDGE_RETURN_IF_ERROR(counts_.Add(batch, batch.batch_index * batch_ + before));
   loader_->Release(batch.slot);
   return Status();

@@ -659,7 +659,7 @@ int64_t TrainRun::MeasuredSlotBytes() const {
   if (data_.eval_set() != nullptr) specs.push_back(data_.eval_spec);
   const std::optional<SliceShare> share = ShareOf(executor_->program());
   const auto rows = [&](int64_t batch) {
-    return share ? batch / share->slices * share->owned().count() : batch;
+    return share ? share->OwnedSamples(batch).count() : batch;
   };
   int64_t bytes = SlotBytes(*executor_, specs, rows(options_.batch));
   for (size_t i = 0; i < lengths_.size(); ++i)

@@ -70,14 +70,9 @@ void ForBlocks(const NormParams& p, int threads, void* workspace, const Sweep& s
     });
     return;
   }
-  auto* parts = static_cast<Sums*>(workspace);
   for (int64_t block = 0; block < p.blocks; ++block) {
-    ForEachPart(threads, [&](int part) {
-      parts[part] = Sums();
-      sweep(block, PartOf(p.items(), threads, part), parts[part]);
-    });
     const Finished finished =
-        finish(block, std::span<const Sums>(parts, static_cast<size_t>(threads)));
+        finish(block, SweepByParts<Sums>(p, block, threads, workspace, sweep));
     ForEachPart(threads,
                 [&](int part) { write(block, PartOf(p.items(), threads, part), finished); });
   }

@@ -39,6 +39,19 @@ void ForItems(const NormBlocks& p, int64_t block, Range items, const F& f) {
   }
 }
 
+// Sums over a block of channels, which all threads share: `sweep(block, items, sums)` for each
+// part. `workspace` has a Sums for each thread.
+template <typename Sums, typename Sweep>
+std::span<const Sums> SweepByParts(const NormBlocks& p, int64_t block, int threads, void* workspace,
+                                   const Sweep& sweep) {
+  auto* parts = static_cast<Sums*>(workspace);
+  ForEachPart(threads, [&](int part) {
+    parts[part] = Sums();
+    sweep(block, PartOf(p.items(), threads, part), parts[part]);
+  });
+  return {parts, static_cast<size_t>(threads)};
+}
+
 // Scale, shift and statistics of a block of channels, spread over the lanes; lanes of the padding
 // give 0.  `shift` may be null: 0.
 LaneNorm NormOf(const NormBlocks& p, int64_t block, const float* scale, const float* shift,

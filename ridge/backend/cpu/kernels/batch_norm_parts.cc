@@ -61,14 +61,8 @@ void SumBlocks(const PartParams& p, int threads, void* workspace, const Sweep& s
     });
     return;
   }
-  auto* parts = static_cast<Sums*>(workspace);
-  for (int64_t block = 0; block < p.blocks; ++block) {
-    ForEachPart(threads, [&](int part) {
-      parts[part] = Sums();
-      sweep(block, PartOf(p.items(), threads, part), parts[part]);
-    });
-    finish(block, std::span<const Sums>(parts, static_cast<size_t>(threads)));
-  }
+  for (int64_t block = 0; block < p.blocks; ++block)
+    finish(block, SweepByParts<Sums>(p, block, threads, workspace, sweep));
 }
 
 class MomentsKernel : public HostKernel<MomentsKernel> {
