@@ -11,7 +11,6 @@
 #include "ridge/cli/output.h"
 #include "ridge/dist/launcher.h"
 #include "ridge/dist/mpirun.h"
-#include "ridge/train/options/options.h"
 
 namespace ridge::cli {
 namespace {
@@ -42,10 +41,10 @@ Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice) {
   return ranks;
 }
 
-Result<int64_t> StartedDevices(const std::string& devices) {
+Result<int64_t> StartedDevices(const TrainOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const std::optional<Launcher> launcher, DetectLauncher(Variable));
   if (launcher && launcher->size > 0) return launcher->size;
-  return ParseDevices(devices);
+  return DevicesOf(options);
 }
 
 Status CheckNoLauncher(const std::string& what) {

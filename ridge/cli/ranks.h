@@ -7,6 +7,7 @@
 
 #include "ridge/core/status.h"
 #include "ridge/dist/mpi_communicator.h"
+#include "ridge/train/options/options.h"
 
 namespace ridge::cli {
 
@@ -26,8 +27,8 @@ struct RanksChoice {
 Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice);
 
 // How many devices there will be: those of the launcher that started this process, if it says, else
-// `devices` (--devices).  Fails as DetectLauncher and ParseDevices do.
-Result<int64_t> StartedDevices(const std::string& devices);
+// those of the options.  Fails as DetectLauncher and DevicesOf do.
+Result<int64_t> StartedDevices(const TrainOptions& options);
 
 // Fails with kInvalidArgument when a launcher started several processes: `what` starts its own.
 Status CheckNoLauncher(const std::string& what);

@@ -55,7 +55,7 @@ Result<std::string> StartCheckpoint(const TrainVerb& verb) {
 Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
   TrainRequest request;
   request.options = verb.train.options;
-  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, StartedDevices(verb.train.options.devices));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, StartedDevices(verb.train.options));
   request.options.batch = BatchOf(verb.train, devices);
   request.resume = verb.resume.has_value();
   request.allow_different = verb.allow_different;
@@ -178,9 +178,9 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(options.devices));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, DevicesOf(options));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> ranks,
-                         JoinRanks({devices, request.given.contains("devices"),
+                         JoinRanks({devices, request.given.contains("devices") || !options.mesh.empty(),
                                     verb.late_after_s.value_or(kLateAfter_s)}));
   const Training training = {verb, request, options, shown};
   if (ranks == nullptr) return RunTraining(training, nullptr);
@@ -194,7 +194,7 @@ std::shared_ptr<TrainVerb> AddFlags(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
   AddDevicesFlags(app, verb->train);
-  AddOptions(app, verb->train, {"overlap"});
+  AddOptions(app, verb->train, {"mesh", "shard", "overlap"});
   AddNumber(app, "--late-after", verb->late_after_s, {.maximum = 86400}, "SECONDS",
             "End the job, and name the rank, when one keeps the others waiting for so long without "
             "reason (5; 0: never)")

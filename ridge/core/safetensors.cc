@@ -172,9 +172,10 @@ Status SafetensorsFile::ReadHeader(State& state) {
   return Status();
 }
 
-Status SafetensorsFile::ReadInto(const SafetensorsEntry& entry, void* to) const {
-  return ReadAt(state_->fd(), state_->path, state_->buffer_start + entry.offset_bytes, to,
-                entry.type.bytes());
+Status SafetensorsFile::ReadInto(const SafetensorsEntry& entry, int64_t begin, int64_t bytes,
+                                 void* to) const {
+  return ReadAt(state_->fd(), state_->path, state_->buffer_start + entry.offset_bytes + begin, to,
+                bytes);
 }
 
 Result<Tensor> SafetensorsFile::Refer(const SafetensorsEntry& entry) const {

@@ -96,7 +96,11 @@ class SafetensorsFile {
   Result<Tensor> Refer(const SafetensorsEntry& entry) const;
 
   // Reads entry.type.bytes() bytes.
-  Status ReadInto(const SafetensorsEntry& entry, void* to) const;
+  Status ReadInto(const SafetensorsEntry& entry, void* to) const {
+    return ReadInto(entry, 0, entry.type.bytes(), to);
+  }
+  // Reads so many bytes of the tensor from byte `begin` on.
+  Status ReadInto(const SafetensorsEntry& entry, int64_t begin, int64_t bytes, void* to) const;
 
  private:
   struct State {

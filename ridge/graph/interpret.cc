@@ -132,10 +132,15 @@ Status FillNf4(const Init& init, uint64_t seed, int64_t begin, int64_t end, std:
 
 Status FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
                         void* data) {
+  const int64_t offset = begin * BytesPerElement(variable.type.dtype);
+  return FillInitialPiece(variable, seed, begin, end, static_cast<std::byte*>(data) + offset);
+}
+
+Status FillInitialPiece(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
+                        void* to) {
   RIDGE_CHECK(begin % kInitialGrain == 0, "a piece begins at a multiple of the grain");
   if (begin >= end) return Status();
-  const int64_t offset = begin * BytesPerElement(variable.type.dtype);
-  return FillPiece(variable, seed, begin, end, static_cast<std::byte*>(data) + offset);
+  return FillPiece(variable, seed, begin, end, static_cast<std::byte*>(to));
 }
 
 Status FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {

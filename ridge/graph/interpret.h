@@ -22,7 +22,7 @@ Result<std::vector<Tensor>> EvaluateGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given,
                                           uint64_t seed = 0);
 
-// The initial contents of a variable.  This and the next two fail when they lie in a file that
+// The initial contents of a variable.  This and the next three fail when they lie in a file that
 // can't be read or has changed.
 Result<Tensor> InitialValue(const ValueInfo& variable, uint64_t seed);
 // The same, written in place.  REQUIRES: `data` holds variable.type.bytes() bytes.
@@ -32,5 +32,8 @@ Status FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data);
 inline constexpr int64_t kInitialGrain = 1024;
 Status FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
                         void* data);
+// The same, into a buffer of their own.
+Status FillInitialPiece(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
+                        void* to);
 
 }  // namespace ridge

@@ -34,6 +34,17 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 };
 
+// A device of a mesh, as it sees itself.
+struct MeshPlace {
+  Mesh mesh;
+  int64_t device = 0;
+
+  int64_t coordinate(int axis) const {
+    return mesh.CoordinatesOf(device)[static_cast<size_t>(axis)];
+  }
+  bool operator==(const MeshPlace&) const = default;
+};
+
 inline constexpr int64_t kMostDevices = 65536;
 
 // Fails with kInvalidArgument; the message says what is there against what should be.

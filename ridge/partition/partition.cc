@@ -509,7 +509,9 @@ class Partitioner {
 
   Status Finish() {
     for (const GraphOutput& output : graph_.outputs()) {
-      RIDGE_ASSIGN_OR_RETURN(const ValueId at, Moved(output.value, {}));
+      const auto annotated = layout_.outputs.find(output.name);
+      const Split want = annotated == layout_.outputs.end() ? Split() : annotated->second;
+      RIDGE_ASSIGN_OR_RETURN(const ValueId at, Moved(output.value, want));
       local().AddOutput(output.name, at);
     }
     for (const GraphUpdate& update : graph_.updates()) {

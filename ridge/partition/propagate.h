@@ -1,6 +1,7 @@
 // From annotations of some values to a proposal for all: how each would lie if nothing had to move.
 #pragma once
 #include <map>
+#include <string>
 #include <vector>
 
 #include "ridge/graph/graph.h"
@@ -13,8 +14,11 @@ namespace ridge {
 struct Layout {
   // How values lie where they are computed or read; parameters without an entry are whole.
   std::map<ValueId, Split> use;
-  // How variables lie from step to step; those without an entry as they are used.
+  // How variables lie from step to step, and inputs as they are given; those without an entry as
+  // they are used.
   std::map<ValueId, Split> stored;
+  // How outputs lie, by name; those without an entry are whole.
+  std::map<std::string, Split> outputs = {};
 };
 
 struct Proposal {

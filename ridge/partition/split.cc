@@ -7,22 +7,6 @@
 namespace ridge {
 namespace {
 
-// The places of a device along one dimension.
-std::vector<int64_t> PlacesAlong(int dim, int64_t extent, const Split& split, const Mesh& mesh,
-                                 const std::vector<int64_t>& coordinates) {
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < extent; ++i) {
-    const bool here = std::all_of(split.cuts.begin(), split.cuts.end(), [&](const Cut& cut) {
-      if (cut.dim != dim) return true;
-      const int64_t parts = mesh.size(cut.axis);
-      const int64_t part = extent / (cut.blocks * parts);
-      return i / part % parts == coordinates[static_cast<size_t>(cut.axis)];
-    });
-    if (here) places.push_back(i);
-  }
-  return places;
-}
-
 const char* OverText(Factor::Over over) {
   switch (over) {
     case Factor::Over::kMax:
@@ -110,6 +94,21 @@ std::string SplitText(const Split& split, int rank, const Mesh& mesh) {
   for (const PendingAxis& p : split.pending)
     text += fmt::format(" + {} {}", OverText(p.over), name(p.axis));
   return text;
+}
+
+std::vector<int64_t> PlacesAlong(int dim, int64_t extent, const Split& split, const Mesh& mesh,
+                                 const std::vector<int64_t>& coordinates) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < extent; ++i) {
+    const bool here = std::all_of(split.cuts.begin(), split.cuts.end(), [&](const Cut& cut) {
+      if (cut.dim != dim) return true;
+      const int64_t parts = mesh.size(cut.axis);
+      const int64_t part = extent / (cut.blocks * parts);
+      return i / part % parts == coordinates[static_cast<size_t>(cut.axis)];
+    });
+    if (here) places.push_back(i);
+  }
+  return places;
 }
 
 std::vector<int64_t> PlacesOfPart(const Dims& dims, const Split& split, const Mesh& mesh,

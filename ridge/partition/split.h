@@ -65,6 +65,10 @@ int64_t LocalBlocks(const Split& split, const Cut& cut, const Mesh& mesh);
 // "[d,-,t/3] + sum t"; "[d*t,-]" where two axes cut one dimension.
 std::string SplitText(const Split& split, int rank, const Mesh& mesh);
 
+// For each index along a dimension of a device's part the index in the whole: rising.
+std::vector<int64_t> PlacesAlong(int dim, int64_t extent, const Split& split, const Mesh& mesh,
+                                 const std::vector<int64_t>& coordinates);
+
 // For each element of a device's part, row-major, its place in the whole.
 std::vector<int64_t> PlacesOfPart(const Dims& dims, const Split& split, const Mesh& mesh,
                                   const std::vector<int64_t>& coordinates);

@@ -167,6 +167,8 @@ Json SummaryJson(const PlanSummary& plan) {
   json["slices"] = SlicesOf(plan);
   if (const std::optional<SliceShare> share = ShareOf(*plan.program))
     json["share"] = {{"slices", share->slices}, {"rank", share->rank}, {"ranks", share->ranks}};
+  if (const std::optional<MeshPlace>& place = plan.program->place)
+    json["mesh"] = {{"axes", MeshText(place->mesh)}, {"rank", place->device}};
   json["peak_bytes"] = plan.memory.peak_bytes;
   if (plan.memory.range) {
     json["peak_low_bytes"] = plan.memory.range->low_bytes;

@@ -21,6 +21,8 @@
 #include "ridge/core/slice_tree.h"
 #include "ridge/graph/graph.h"
 #include "ridge/lower/kernel_query.h"
+#include "ridge/partition/mesh.h"
+#include "ridge/partition/split.h"
 #include "ridge/plan/region.h"
 
 namespace ridge {
@@ -36,6 +38,13 @@ enum class Purpose : uint8_t {
 };
 const char* PurposeName(Purpose purpose);  // "parameters"
 
+// The variable of a job that ranks have parts of.
+struct WholeVariable {
+  TensorType type;
+  Init init;
+  Split split;
+};
+
 // A parameter, state or input slot: allocated for the whole run.
 struct PersistentValue {
   std::string name;
@@ -49,6 +58,8 @@ struct PersistentValue {
   int slot = 0;            // inputs: 0 or 1, double buffered
   int64_t slices = 1;      // inputs: how many slices' parts it holds
   Init init;               // parameters and states
+  // Of a rank's part, which starts as that part of it, and not as `init`.
+  std::optional<WholeVariable> whole = std::nullopt;
 };
 
 // In the scratch region, a row-major copy of a variable is followed by the workspace of the kernel
@@ -131,6 +142,7 @@ struct Program {
   std::string model;
   std::string device;
   MemorySpace memory;  // of the device
+  std::optional<MeshPlace> place = std::nullopt;  // of the rank, whose graphs are parts
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;
   int64_t persistent_bytes = 0;

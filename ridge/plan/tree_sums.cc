@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -354,6 +355,7 @@ bool IsTreeNode(const PlannedNode& node) {
 }
 
 bool IsCollective(const StepPlan& step, const PlannedNode& node) {
+  if (IsMeshCollective(node)) return true;
   return IsTreeNode(node) && node.choice.kernel != kTreeAddKernel && step.tree->share.ranks > 1;
 }
 
@@ -421,8 +423,16 @@ namespace {
 
 // Of one node.
 Collective CollectiveOf(const Program& program, const StepPlan& step, const PlannedNode& node) {
-  const SliceShare& share = step.tree->share;
   Collective one = {step.name, node.op, 1, 0, 0, node.choice.workspace_bytes};
+  if (IsMeshCollective(node)) {
+    const std::string& axis = node.call.text("axis");
+    one.op = fmt::format("{} over {}", node.op, axis);
+    one.bytes = std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
+    one.sent_bytes = SentBytes(*node.def, node.call,
+                               program.place->coordinate(program.place->mesh.Find(axis)));
+    return one;
+  }
+  const SliceShare& share = step.tree->share;
   if (node.choice.kernel != kAllGatherKernel) {
     one.op = kAllReduce;
     one.bytes = SumBytes(program, node.sums);

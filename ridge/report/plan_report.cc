@@ -231,10 +231,16 @@ std::string RatesLine(const PlanSummary& plan) {
 //   train: 12 all_gather of 24.0 KiB, this rank sends 12.0 KiB
 //   communication: 1.52 ms a step, 7.1 % of it (Open MPI 4.1.4, measured 2026-11-26)"
 std::string RanksLines(const PlanSummary& plan) {
-  const std::optional<SliceShare> share = ShareOf(*plan.program);
-  if (!share || share->ranks == 1) return "";
-  std::string text = fmt::format("  ranks: rank {} of {} computes {} of {} slices\n", share->rank,
-                                 share->ranks, share->owned().count(), share->slices);
+  std::string text;
+  if (const std::optional<MeshPlace>& place = plan.program->place) {
+    text = fmt::format("  ranks: rank {} of {}, mesh {}\n", place->device, place->mesh.devices(),
+                       MeshText(place->mesh));
+  } else if (const auto share = ShareOf(*plan.program); share && share->ranks > 1) {
+    text = fmt::format("  ranks: rank {} of {} computes {} of {} slices\n", share->rank,
+                       share->ranks, share->owned().count(), share->slices);
+  } else {
+    return "";
+  }
   for (const Collective& of : CollectivesOf(*plan.program)) {
     const std::string op = of.count == 1 ? of.op : fmt::format("{} {}", of.count, of.op);
     text += fmt::format("  {}: {} of {}, this rank sends {}\n", of.step, op, FormatBytes(of.bytes),

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Rows(const StepProfile& profile) {
+Json RowsJson(const StepProfile& profile) {
   Json rows = Json::array();
   for (const ProfileRow& row : profile.rows) {
     rows.push_back({{"part", ProfilePartName(row.part)},
@@ -103,7 +103,7 @@ std::string ProfileToJson(const StepProfile& profile) {
                      {"roofline_step_s", profile.roofline_step_s},
                      {"limit_s", profile.limit_s},
                      {"limits", Limits(m.limits)},
-                     {"rows", Rows(profile)},
+                     {"rows", RowsJson(profile)},
                      {"groups", Groups(profile)},
                      {"nodes", Nodes(profile)},
                      {"advice", Advice(profile)}};

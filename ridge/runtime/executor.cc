@@ -12,6 +12,8 @@
 #include <span>
 
 #include "ridge/core/process.h"
+#include "ridge/plan/mesh_nodes.h"
+#include "ridge/runtime/mesh_kernels.h"
 #include "ridge/runtime/tree_nodes.h"
 
 namespace ridge {
@@ -244,7 +246,13 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
                                                      bool in_loop) {
   if (IsTreeNode(node)) return CompileTreeNode(step, node);
   CompiledNode ready;
-  RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
+  if (IsMeshNode(node)) {
+    RIDGE_RETURN_IF_ERROR(CheckHostReaches(node, "a --mesh exchanges", "one device"));
+    ready.kernel = MakeMeshKernel(node, step.name, *program_.place, backend_, communicator_,
+                                  collective_s_);
+  } else {
+    RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
+  }
   for (int slot = 0; slot < kSlots; ++slot) {
     for (int64_t slice = 0; slice < DistinctSlices(step, node); ++slice) {
       Coord coord = {slot, slice};
@@ -260,15 +268,17 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
   return ready;
 }
 
+Status Executor::CheckHostReaches(const PlannedNode& node, const char* what,
+                                  const char* hint) const {
+  if (arena_->host_visible()) return Status();
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("{}: {} on the host, which does not reach the memory of {}. hint: {}",
+                            node.call.where, what, program_.device, hint));
+}
+
 Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
                                                          const PlannedNode& node) {
-  if (!arena_->host_visible()) {
-    return Status(
-        ErrorCode::kUnsupported,
-        fmt::format("{}: --sums tree adds on the host, which does not reach the memory of "
-                    "{}. hint: --sums running",
-                    node.call.where, program_.device));
-  }
+  RIDGE_RETURN_IF_ERROR(CheckHostReaches(node, "--sums tree adds", "--sums running"));
   const TreeMemory memory = {program_, step, arena_->data()};
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(

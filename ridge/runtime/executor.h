@@ -76,6 +76,7 @@ class Executor {
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node, bool in_loop);
   Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node);
+  Status CheckHostReaches(const PlannedNode& node, const char* what, const char* hint) const;
   Operands GatheredParts(const StepPlan& step, const PlannedNode& node) const;
   int SumOf(const StepPlan& step, int value, int64_t slice) const;
   std::byte* Address(const StepPlan& step, int value, Coord coord) const;

@@ -6,6 +6,7 @@
 
 #include "ridge/core/rounding.h"
 #include "ridge/graph/interpret.h"
+#include "ridge/partition/collectives.h"
 
 namespace ridge {
 
@@ -239,7 +240,20 @@ Status Transfers::Initialize(uint64_t seed) {
       RIDGE_RETURN_IF_ERROR(Commit(i));
     }
   }
+  SetCoordinates();
   return Status();
+}
+
+// Where this rank is on each axis of its mesh.
+void Transfers::SetCoordinates() {
+  if (!program_.place) return;
+  const std::vector<MeshAxis>& axes = program_.place->mesh.axes;
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    for (const int slot : {0, 1}) {
+      if (void* input = Input(CoordinateInput(axes[axis].name), slot))
+        *static_cast<int64_t*>(input) = program_.place->coordinate(static_cast<int>(axis));
+    }
+  }
 }
 
 // Zeros in any layout.

@@ -52,7 +52,8 @@ class Transfers {
   // Enqueues uploads of the inputs that the step reads.
   void UploadInputs(int step, int slot);
 
-  // Fills all variables with their initial values, and inputs with zeros.  Fails when values lie in
+  // Fills all variables with their initial values, and inputs with zeros, but for a rank's place on
+  // its mesh; what it has a part of is set by WholeVariables.  Fails when values lie in
   // a file that can't be read or has changed; variables mean nothing then.
   Status Initialize(uint64_t seed);
 
@@ -95,6 +96,7 @@ class Transfers {
   bool InPlace(const PersistentValue& value) const;
   Result<const void*> Fetch(const void* from, int64_t bytes);
   Status Clear(const PersistentValue& value);
+  void SetCoordinates();
   Status InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed);
 
   const Program& program_;

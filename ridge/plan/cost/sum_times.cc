@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/tree_sums.h"
 
 namespace ridge {
@@ -92,7 +93,7 @@ double SumSeconds(const StepPlan& step) {
   double seconds = 0;
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     const PlannedNode& node = step.nodes[n];
-    if (step.tree && IsCollective(step, node)) seconds += node_s[n];
+    if (IsCollective(step, node)) seconds += node_s[n];
   }
   return seconds;
 }
@@ -170,10 +171,27 @@ class BucketQueue {
   std::map<int, double> done_s_;  // by the first sum of a bucket
 };
 
+// As long as a sum over all ranks in which each sends as much; half of one where there is one
+// exchange and not two.
+double MeshSeconds(const SumTimes& times, const PlannedNode& node) {
+  const auto ranks = static_cast<double>(std::max<int64_t>(2, times.ranks));
+  const auto sent = static_cast<double>(SentBytes(*node.def, node.call, /*coordinate=*/0));
+  const double exchanges = node.def == &AllReduceOp() ? 2 : 1;
+  const double bytes = sent / exchanges * ranks / (ranks - 1);
+  return times.Seconds(static_cast<int64_t>(bytes)) * exchanges / 2;
+}
+
+void PriceMesh(const SumTimes& times, StepPlan& step) {
+  for (PlannedNode& node : step.nodes) {
+    if (IsMeshCollective(node)) SetSeconds(MeshSeconds(times, node), node);
+  }
+}
+
 }  // namespace
 
 void PriceSums(const SumTimes& times, Program& program) {
   if (!times.known()) return;
+  for (StepPlan& step : program.steps) PriceMesh(times, step);
   SetSumSeconds(program, [&](const StepPlan& step) {
     return times.Seconds(step.tree->share, step.tree->block_bytes);
   });

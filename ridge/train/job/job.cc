@@ -13,6 +13,7 @@
 #include "ridge/plan/choose/communication.h"
 #include "ridge/plan/hardware/program_memory.h"
 #include "ridge/plan/search/rewrite_graphs.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/tree_sums.h"
 #include "ridge/train/job/read_cost.h"
 #include "ridge/train/job/slicing.h"
@@ -186,7 +187,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, co
                              bool with_eval, const Machine& machine,
                              const std::vector<LengthForm>& lengths) {
   TrainOptions options = given;
-  if (machine.adds_in_tree()) {
+  if (machine.adds_in_tree() && options.mesh.empty()) {
     options.sums = "tree";
     TrainOptions checked = options;
     if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none
@@ -296,7 +297,7 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
                                 data->workers, job.cores);
   };
   // Each of several ranks reads the rows of its slices.
-  const std::optional<SliceShare> share = ShareOf(program);
+  const std::optional<SliceShare> share = SampleShareOf(program);
   const int64_t batch = share ? share->OwnedSamples(job.options.batch).count() : job.options.batch;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->eval_set() != nullptr) {
     const int64_t batches = CeilDiv(data->eval_set()->size(), job.options.batch);
@@ -365,6 +366,7 @@ Status CheckFits(const PlannedJob& job) {
 
 std::string HashKernelChoices(const Program& program) {
   Sha256 hash;
+  if (program.place) hash.Add(fmt::format("mesh {}\n", MeshText(program.place->mesh)));
   for (const StepPlan& step : program.steps) {
     // Of a tree the same on any number of ranks.
     if (step.tree) hash.Add(fmt::format("{} slices in a tree\n", step.tree->share.slices));

@@ -4,50 +4,11 @@
 
 #include "ridge/learn/optimizers/rates.h"
 #include "ridge/lower/pipeline.h"
-#include "ridge/partition/normal_form.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/train/job/job.h"
 
 namespace ridge {
-namespace {
-
-constexpr char kCollective[] = "collective";
-
-bool IsOfMesh(const OpDef& op) { return IsCollective(op) || &op == &LocalPartOp(); }
-
-// A device's kernels, and one that stands for each collective: row-major, without workspace.
-class MeshKernels : public KernelQuery {
- public:
-  explicit MeshKernels(KernelQuery& device) : device_(device) {}
-
-  MemorySpace memory() override { return device_.memory(); }
-  const RewriteRules& rules() const override { return device_.rules(); }
-  const CostModel& nominal() const override { return device_.nominal(); }
-  bool Multiplies(DType operands) const override { return device_.Multiplies(operands); }
-  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
-                              std::span<const LayoutId> available) override {
-    if (IsOfMesh(op)) return {{RowMajorChoice(op, call, kCollective)}, {}};
-    return device_.Candidates(op, call, available);
-  }
-  KernelCandidates SerialCandidates(const OpDef& op, const OpCall& call,
-                                    std::span<const LayoutId> available) override {
-    return IsOfMesh(op) ? KernelCandidates() : device_.SerialCandidates(op, call, available);
-  }
-  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
-    return device_.LayoutBytes(layout, type);
-  }
-  std::string LayoutName(LayoutId layout) const override { return device_.LayoutName(layout); }
-  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
-    return device_.Reorder(type, from, to);
-  }
-  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
-                                            LayoutId to) override {
-    return device_.SerialReorder(type, from, to);
-  }
-
- private:
-  KernelQuery& device_;
-};
 
 Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts) {
   const auto refused = [](const std::string& what) {
@@ -61,6 +22,8 @@ Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts) {
     return refused("the model brings its own training step; gradients are those of ridge");
   return Status();
 }
+
+namespace {
 
 Result<std::vector<NamedGraph>> StepsOf(const TrainOptions& options, const Graph& forward,
                                         const Machine& machine) {
@@ -81,18 +44,9 @@ double KernelSeconds(const StepPlan& step) {
   const std::vector<double> node_s = PlannedNodeSeconds(step);
   double seconds = 0;
   for (size_t n = 0; n < node_s.size(); ++n) {
-    if (step.nodes[n].choice.kernel != kCollective) seconds += node_s[n];
+    if (!IsMeshNode(step.nodes[n])) seconds += node_s[n];
   }
   return seconds;
-}
-
-void AddState(const StateBytes& more, bool first, StateBytes& to) {
-  if (first) {  // variables are those of the other steps too
-    to = more;
-  } else {
-    to.gradients = std::max(to.gradients, more.gradients);
-    to.optimizer = std::max(to.optimizer, more.optimizer);
-  }
 }
 
 }  // namespace
@@ -105,26 +59,19 @@ Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
   job.mesh = mesh;
   job.sharding = sharding;
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, StepsOf(options, forward, machine));
-  for (NamedGraph& named : graphs) {
-    RIDGE_ASSIGN_OR_RETURN(const Graph form, NormalForm(named.graph));
-    std::vector<TensorPair> pairs;
-    RIDGE_ASSIGN_OR_RETURN(const Layout layout, MakeLayout(form, mesh, sharding, &pairs));
-    RIDGE_ASSIGN_OR_RETURN(Partitioned parts, Partition(form, layout, mesh));
-    const bool first = job.steps.empty();
-    AddState(StateBytesOf(form, parts), first, job.state);
-    AddState(ZeroStateBytes(form, /*stage=*/0, /*ranks=*/1), first, job.one_device);
-    if (first) job.pairs = static_cast<int64_t>(pairs.size());
-    job.steps.push_back({named.name, SumCollectives(parts.collectives)});
-    named.graph = std::move(parts.local);
-    named.may_recompute = false;
-  }
+  RIDGE_ASSIGN_OR_RETURN(MeshGraphs parts, PartitionGraphs(std::move(graphs), mesh, sharding));
+  job.pairs = parts.pairs;
+  job.state = parts.state;
+  job.one_device = parts.one_device;
+  job.steps = std::move(parts.steps);
   MeshKernels kernels(machine.query());
   Machine rank = machine;
   rank.backend = nullptr;
   rank.planned = &kernels;
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
   RIDGE_ASSIGN_OR_RETURN(
-      job.program, PlanGraphs(options.model, std::move(graphs), options.passes, operands, rank));
+      job.program, PlanGraphs(options.model, std::move(parts.graphs), options.passes, operands, rank));
+  PlaceOnMesh({mesh, 0}, parts.variables, job.program);
   job.memory =
       EstimateMemory(job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),
                      /*data_bytes=*/0);

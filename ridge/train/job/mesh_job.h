@@ -1,26 +1,18 @@
 // MeshJob: a training on the devices of a mesh, as one of them runs it.
 //
-// All ranks have the same plan.  It is made of the partitioned graphs (partition/partition.h) by
-// the planner of one device; collectives are nodes of it, which no backend runs yet.
+// All ranks have the same plan.  It is made of the partitioned graphs (mesh_graphs.h) by the
+// planner of one device; collectives are nodes of it.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "ridge/learn/training_graph.h"
-#include "ridge/partition/layouts.h"
-#include "ridge/partition/partition.h"
-#include "ridge/partition/state_bytes.h"
 #include "ridge/plan/total.h"
+#include "ridge/train/job/mesh_graphs.h"
 #include "ridge/train/options/machine.h"
 #include "ridge/train/options/options.h"
 
 namespace ridge {
-
-// The collectives of one step, those of equal operator and axis together.
-struct MeshStep {
-  std::string name;  // "train", or "micro" and "update"
-  std::vector<CollectiveSum> collectives;
-};
 
 struct MeshJob {
   Mesh mesh;
@@ -32,6 +24,9 @@ struct MeshJob {
   std::vector<MeshStep> steps;
   double kernel_s = 0;  // of an update, without collectives
 };
+
+// Fails with kInvalidArgument for slices, recomputing, or a model's own step.
+Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts);
 
 // `options.batch` is that of all devices together.  Fails as MakeLayout, Partition and PlanProgram
 // do, and with kInvalidArgument for slices, recomputing or a model's own step.

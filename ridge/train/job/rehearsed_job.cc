@@ -12,6 +12,7 @@
 #include "ridge/plan/total.h"
 #include "ridge/runtime/profile_store.h"
 #include "ridge/runtime/rehearsal.h"
+#include "ridge/runtime/whole_variables.h"
 #include "ridge/train/job/calibration.h"
 
 namespace ridge {
@@ -102,6 +103,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   int64_t to_come =
       RestToCome(executor->program(), options.still_to_come_bytes) + PiecesToCome(job);
   to_come += JoiningToCome(machine);
+  if (executor->program().place && data != nullptr) to_come += WholeVariables::kMostBytes;
   if (data != nullptr)
     to_come += ReportToCome(executor->program()) + LayoutCopiesToCome(executor->program());
   if (options.kernels_s > 0) {

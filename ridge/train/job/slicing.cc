@@ -13,7 +13,9 @@
 #include "ridge/graph/reach.h"
 #include "ridge/learn/averages.h"
 #include "ridge/learn/loss_shape.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/train/job/job.h"
+#include "ridge/train/job/mesh_job.h"
 
 namespace ridge {
 namespace {
@@ -215,7 +217,76 @@ RecomputeLimits LimitsOf(const RecomputeOption& recompute) {
   return {.any = true, .enough_bytes = recompute.bytes, .expensive = true};
 }
 
+namespace {
+
+// The graphs of a rank, in one slice.
+class MeshJobGraphs : public JobGraphs {
+ public:
+  MeshJobGraphs(JobGraphs& whole, const Mesh& mesh, const Sharding& sharding)
+      : whole_(whole), mesh_(mesh), sharding_(sharding) {}
+
+  // Evaluation too: its variables lie as those of training.
+  Result<std::vector<NamedGraph>> Training(int64_t slices) override {
+    RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, whole_.Training(slices));
+    training_ = graphs.size();
+    RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> evaluation, whole_.Evaluation(slices));
+    for (NamedGraph& graph : evaluation) graphs.push_back(std::move(graph));
+    RIDGE_ASSIGN_OR_RETURN(parts_, PartitionGraphs(std::move(graphs), mesh_, sharding_));
+    const auto end = parts_.graphs.begin() + static_cast<std::ptrdiff_t>(training_);
+    return std::vector<NamedGraph>(parts_.graphs.begin(), end);
+  }
+  Result<std::vector<NamedGraph>> Evaluation(int64_t /*slices*/) override {
+    const auto begin = parts_.graphs.begin() + static_cast<std::ptrdiff_t>(training_);
+    return std::vector<NamedGraph>(begin, parts_.graphs.end());
+  }
+  const std::map<std::string, WholeVariable>& variables() const { return parts_.variables; }
+
+ private:
+  JobGraphs& whole_;
+  const Mesh& mesh_;
+  const Sharding& sharding_;
+  size_t training_ = 0;
+  MeshGraphs parts_;
+};
+
+Status CheckMesh(const SearchRequest& q, const Mesh& mesh) {
+  if (mesh.devices() != q.machine.ranks) {
+    return InvalidArgument(fmt::format("--mesh {} is of {} devices; the job has {}. hint: "
+                                       "--devices {}",
+                                       MeshText(mesh), mesh.devices(), q.machine.ranks,
+                                       mesh.devices()));
+  }
+  if (!q.lengths.empty())
+    return InvalidArgument("--bucket: a mesh has batches of one length. hint: leave one out");
+  return CheckOneSlice(q.options, q.facts);
+}
+
+// A rank of options.mesh.
+Result<PlanChoice> SearchMeshPlan(const SearchRequest& q) {
+  RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(q.options.mesh));
+  RIDGE_ASSIGN_OR_RETURN(const Sharding sharding, ParseSharding(q.options.shard));
+  RIDGE_RETURN_IF_ERROR(CheckMesh(q, mesh));
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
+  RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
+  TrainingJobGraphs whole(q, passes);
+  MeshJobGraphs graphs(whole, mesh, sharding);
+  PlanGoals goals;
+  goals.batch = q.facts.batch;
+  goals.accumulate = q.options.accumulate;
+  goals.limit_bytes = q.limit_bytes;
+  MeshKernels kernels(q.machine.query());
+  const ProgramRecipe recipe = {q.options.model, passes, operands,
+                                PlanOptionsFor(passes, q.machine)};
+  RIDGE_ASSIGN_OR_RETURN(PlanChoice choice,
+                         SearchPlan(graphs, recipe, kernels, q.machine.measured(), goals));
+  PlaceOnMesh({mesh, q.machine.rank}, graphs.variables(), choice.program);
+  return choice;
+}
+
+}  // namespace
+
 Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
+  if (!q.options.mesh.empty()) return SearchMeshPlan(q);
   RIDGE_ASSIGN_OR_RETURN(int64_t slices, ParseSlices(q.options.slices));
   RIDGE_RETURN_IF_ERROR(CheckRanks(q));
   if (q.options.sums == "tree") {

@@ -4,7 +4,7 @@
 
 #include "ridge/core/process.h"
 #include "ridge/graph/batch_axis.h"
-#include "ridge/plan/tree_sums.h"
+#include "ridge/plan/mesh_nodes.h"
 
 namespace ridge {
 namespace {
@@ -61,7 +61,7 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   options.workers = data.workers;
   options.bad_records = data.bad_records;
   options.lengths = data.lengths;
-  options.share = ShareOf(executor_.program());
+  options.share = SampleShareOf(executor_.program());
   std::vector<BatchSpec> specs = data.length_specs;
   RIDGE_ASSIGN_OR_RETURN(BatchSpec whole, WithWholeInputs(data));
   specs.push_back(std::move(whole));

@@ -2,7 +2,7 @@
 
 #include "ridge/core/process.h"
 #include "ridge/learn/training_graph.h"
-#include "ridge/plan/tree_sums.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/train/job/scalar_inputs.h"
 #include "ridge/train/loop/stop_signal.h"
 
@@ -20,7 +20,7 @@ Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec,
       step_(executor.StepIndex("eval")),
       classifier_(step_ >= 0 && executor.HasOutput(step_, "correct_sum")),
       ranks_(communicator),
-      share_(ShareOf(executor.program())),
+      share_(SampleShareOf(executor.program())),
       counts_(executor, step_, spec_, subject) {
   RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
 }
@@ -83,6 +83,7 @@ Result<std::optional<EvalResult>> Evaluator::Run() {
 
 Result<EvalResult> Evaluator::Finish(double seconds) {
   loader_->Stop();
+  if (!CountsSamples(executor_.program())) counts_.Clear();
   RIDGE_RETURN_IF_ERROR(counts_.Share(ranks_));
   EvalResult result;
   result.samples = source_->size();

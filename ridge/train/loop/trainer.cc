@@ -14,7 +14,7 @@
 #include "ridge/dist/gather.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/graph/text.h"
-#include "ridge/plan/tree_sums.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/train/job/balanced_classes.h"
 #include "ridge/train/job/rehearsed_job.h"
@@ -88,6 +88,7 @@ class TrainRun {
   Result<CheckpointState> StartState();
   Status GoOn(CheckpointState& state);
   Status CheckSame(const CheckpointState& state, const DataDigest& data) const;
+  std::string MeshDifference(const CheckpointState& state) const;
   std::string Difference(const CheckpointState& state, const DataDigest& data) const;
   Status TakeBadRecords();
   Status KeepBadRecords() const;
@@ -98,6 +99,7 @@ class TrainRun {
   Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   Status Refuse();
+  Result<std::string> HashOfRanks() const;
   Status Summarize(const LoopResult& result, RunSummary& summary) const;
   Status GatherRanks(const LoopResult& result, RunSummary& summary);
   int64_t MeasuredSlotBytes() const;
@@ -120,6 +122,7 @@ class TrainRun {
   JobData data_;
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<WholeVariables> wholes_;  // null: all variables are whole
   std::optional<RunFolder> folder_;
   std::optional<std::string> status_folder_;  // the run's, at every rank, once it is there
   std::optional<EvaluationRecord> record_;    // of the last evaluation
@@ -215,7 +218,7 @@ Result<TrainOutcome> TrainRun::TrainToEnd() {
     checkpoints->RemoveTemporaries();
   }
   TrainingLoop loop({&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log,
-                     &observer_, machine_.communicator, start,
+                     &observer_, machine_.communicator, wholes_.get(), start,
                      [this](int64_t step) {
                        SayStatus({RunPhase::kRunning, step, step});
                      },
@@ -243,7 +246,8 @@ RunLog TrainRun::OpenLog(const CheckpointState& start) {
 
 // Several ranks, or one that others may join later.
 Status TrainRun::AddInTree() {
-  if (!machine_.adds_in_tree() || options_.sums == "tree") return Status();
+  if (!machine_.adds_in_tree() || options_.sums == "tree" || !options_.mesh.empty())
+    return Status();
   if (resume_ || request_.given.contains("sums")) {
     return InvalidArgument(fmt::format(
         "{}--sums is {}, which gives other bits on another number of devices; --devices needs "
@@ -419,9 +423,14 @@ Status TrainRun::MakeExecutor() {
   rehearsal.will_run = true;
   RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
   RIDGE_RETURN_IF_ERROR(executor_->transfers().Initialize(options_.seed));
+  if (executor_->program().place) {
+    wholes_ = std::make_unique<WholeVariables>(*executor_, machine_.communicator);
+    RIDGE_RETURN_IF_ERROR(wholes_->Initialize(options_.seed));
+  }
   if (!options_.start.empty() && !HasCheckpoint())
-    RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_));
+    RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_, wholes_.get()));
   if (job_.fits()) return Status();
+  wholes_.reset();
   executor_.reset();  // its memory is free for smaller plans
   return Refuse();
 }
@@ -500,7 +509,8 @@ Status TrainRun::GoOn(CheckpointState& state) {
   RIDGE_ASSIGN_OR_RETURN(
       const LoadedCheckpoint loaded,
       Checkpoints(folder_->checkpoints())
-          .Load(kNewestCheckpoint, CollectTensors(*executor_), LoadMode::kResume));
+          .Load(kNewestCheckpoint, CollectTensors(*executor_, wholes_.get()),
+                LoadMode::kResume));
   for (const std::string& warning : loaded.warnings)
     observer_.OnWarning(warning + "; using " + loaded.path);
   RIDGE_RETURN_IF_ERROR(CheckSame(loaded.state, state.data));
@@ -519,6 +529,18 @@ Status TrainRun::GoOn(CheckpointState& state) {
   return Status();
 }
 
+// Sums over other axes have other bits.
+std::string TrainRun::MeshDifference(const CheckpointState& state) const {
+  const Result<TrainOptions> then = OptionsFromJson(state.options_json, folder_->path());
+  if (!then.ok()) return "";  // of another version, whose kernels tell
+  const auto text = [](const TrainOptions& o) {
+    return o.mesh.empty() ? std::string("no --mesh")
+                          : fmt::format("--mesh {} --shard {}", o.mesh, o.shard.empty() ? "none" : o.shard);
+  };
+  if (text(*then) == text(options_)) return "";
+  return fmt::format("{}; the run has used {}", text(options_), text(*then));
+}
+
 // Describes changed data, CPU type, thread count or kernels, which change the bits; "" for none.
 std::string TrainRun::Difference(const CheckpointState& state, const DataDigest& data) const {
   if (std::string other = DataDifference(options_.data, data, state.data); !other.empty())
@@ -529,6 +551,7 @@ std::string TrainRun::Difference(const CheckpointState& state, const DataDigest&
   }
   if (state.cpu != machine_.profile.id)
     return fmt::format("CPU '{}'; the run has used '{}'", machine_.profile.id, state.cpu);
+  if (const std::string mesh = MeshDifference(state); !mesh.empty()) return mesh;
   if (state.kernels_sha256 == HashKernelChoices(executor_->program())) return "";
   return fmt::format("other kernels than the run (ridge {} then, {} now)", state.ridge_version,
                      kRidgeVersion);
@@ -657,7 +680,7 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
 int64_t TrainRun::MeasuredSlotBytes() const {
   std::vector<BatchSpec> specs = {data_.train_spec};
   if (data_.eval_set() != nullptr) specs.push_back(data_.eval_spec);
-  const std::optional<SliceShare> share = ShareOf(executor_->program());
+  const std::optional<SliceShare> share = SampleShareOf(executor_->program());
   const auto rows = [&](int64_t batch) {
     return share ? share->OwnedSamples(batch).count() : batch;
   };
@@ -667,8 +690,21 @@ int64_t TrainRun::MeasuredSlotBytes() const {
   return bytes;
 }
 
+// Of parts the first rank hashes the wholes.
+Result<std::string> TrainRun::HashOfRanks() const {
+  if (wholes_ == nullptr || ranks_.size() == 1) return HashParameters(*executor_, wholes_.get());
+  if (!ranks_.leads()) {
+    RIDGE_RETURN_IF_ERROR(wholes_->Serve());
+    return TextOfFirst(*machine_.communicator, "");
+  }
+  const Result<std::string> hash = HashParameters(*executor_, wholes_.get());
+  RIDGE_RETURN_IF_ERROR(wholes_->Release());
+  RIDGE_RETURN_IF_ERROR(hash.status());
+  return TextOfFirst(*machine_.communicator, *hash);
+}
+
 Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
-  RIDGE_ASSIGN_OR_RETURN(summary.parameters_sha256, HashParameters(*executor_));
+  RIDGE_ASSIGN_OR_RETURN(summary.parameters_sha256, HashOfRanks());
   summary.model = options_.model;
   summary.seed = options_.seed;
   summary.steps = result.state.step;

@@ -48,7 +48,7 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       request_(request),
       runner_(*request.executor, *request.job),
       ranks_(request.communicator),
-      tensors_(CollectTensors(*request.executor)),
+      tensors_(CollectTensors(*request.executor, request.wholes)),
       histograms_(tensors_),
       mean_of_form_(MeanOfForms()),
       state_(request.start),
@@ -184,15 +184,15 @@ Status TrainingLoop::AfterUpdate() {
   ReportStep();
   const bool evaluate = EvaluationDue();
   if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
-  const bool histograms_due = Done() || (epoch_ended_ && histograms_.Due(MonotonicSeconds()));
-  if (ranks_.leads() && histograms_due) WriteHistograms();
+  if (Done() || epoch_ended_) RIDGE_RETURN_IF_ERROR(AddHistograms());
   // The loader stops and drops its prefetched batches when an evaluation needs the slots, or when
   // an epoch ends before the data (the last batches fill no group).
   const int64_t used = data_.steps_per_epoch * job_.options.accumulate;
   const bool rest = epoch_ended_ && runner_.loader().batches_per_epoch() != used;
   if (evaluate || rest) runner_.loader().Stop();
   if (evaluate) state_.owed_evaluation = state_.window.steps > 0 ? WindowReport() : last_report_;
-  if (CheckpointDue() || Done()) SaveCheckpoint(/*due=*/true);
+  RIDGE_ASSIGN_OR_RETURN(const bool due, CheckpointDue());
+  if (due || Done()) RIDGE_RETURN_IF_ERROR(SaveCheckpoint(/*due=*/true));
   if (evaluate) RIDGE_RETURN_IF_ERROR(Evaluate());
   if (epoch_ended_) StopEpochClock();
   if ((evaluate || rest) && !Done() && !Stopped())
@@ -206,9 +206,13 @@ bool TrainingLoop::EvaluationDue() const {
   return Done() || (every > 0 ? state_.step % every == 0 : epoch_ended_);
 }
 
-bool TrainingLoop::CheckpointDue() const {
+// Where ranks have parts of variables all of them save at the same step.
+Result<bool> TrainingLoop::CheckpointDue() {
   const auto& [every, seconds] = job_.options.checkpoint_every;
-  if (seconds > 0) return MonotonicSeconds() - saved_s_ >= seconds;
+  if (seconds > 0) {
+    const bool mine = ranks_.leads() && MonotonicSeconds() - saved_s_ >= seconds;
+    return request_.wholes == nullptr ? mine : ranks_.Any(mine);
+  }
   return every > 0 ? state_.step % every == 0 : epoch_ended_;
 }
 
@@ -273,6 +277,21 @@ void TrainingLoop::WriteHistograms() {
   saving_s_ += MonotonicSeconds() - begin;
 }
 
+// At the first rank, if they are due.
+Status TrainingLoop::AddHistograms() {
+  if (!ranks_.leads()) return Serve();
+  if (Done() || histograms_.Due(MonotonicSeconds())) WriteHistograms();
+  return Release();
+}
+
+// What the first rank reads of the others' parts comes between these two.
+Status TrainingLoop::Serve() {
+  return request_.wholes == nullptr ? Status() : request_.wholes->Serve();
+}
+Status TrainingLoop::Release() {
+  return request_.wholes == nullptr ? Status() : request_.wholes->Release();
+}
+
 Status TrainingLoop::Evaluate() {
   const DoingScope doing(request_.communicator, {RankWork::kEvaluation, state_.step});
   if (evaluator_ == nullptr) {
@@ -334,7 +353,7 @@ bool TrainingLoop::HasCheckpoint() const {
 
 // A test set must not choose the best checkpoint: without a validation set the mean training loss
 // since the last scheduled checkpoint does.
-void TrainingLoop::SaveCheckpoint(bool due) {
+Status TrainingLoop::SaveCheckpoint(bool due) {
   bool best = false;
   if (due && !data_.validation && state_.since_checkpoint.steps > 0) {
     const LossSum& sum = state_.since_checkpoint;
@@ -343,18 +362,23 @@ void TrainingLoop::SaveCheckpoint(bool due) {
   }
   if (due) state_.since_checkpoint = {};
   saved_step_ = state_.step;
-  if (request_.checkpoints == nullptr) return;
   const DoingScope doing(request_.communicator, {RankWork::kCheckpoint, state_.step});
+  return request_.checkpoints == nullptr ? Serve() : WriteCheckpoint(best);
+}
+
+Status TrainingLoop::WriteCheckpoint(bool best) {
   const double begin = MonotonicSeconds();
   state_.wall_s = wall_before_s_ + begin - started_s_;
   result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
+  RIDGE_RETURN_IF_ERROR(Release());
   saved_s_ = MonotonicSeconds();
   request_.log->Flush();
   saving_s_ += MonotonicSeconds() - begin;
   Warn("no checkpoint", result_.last_checkpoint);
-  if (!result_.last_checkpoint.ok()) return;
+  if (!result_.last_checkpoint.ok()) return Status();
   if (request_.on_checkpoint) request_.on_checkpoint(state_.step);
   request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
+  return Status();
 }
 
 void TrainingLoop::Warn(const char* what, const Status& status) {
@@ -364,7 +388,8 @@ void TrainingLoop::Warn(const char* what, const Status& status) {
 
 // At the end of the run or a stop: saves and evaluates if that is pending at this step.
 Status TrainingLoop::Finish() {
-  if (!HasCheckpoint() && saved_step_ != state_.step) SaveCheckpoint(/*due=*/false);
+  if (!HasCheckpoint() && saved_step_ != state_.step)
+    RIDGE_RETURN_IF_ERROR(SaveCheckpoint(/*due=*/false));
   if (Done() && !result_.preempted && data_.eval_set() != nullptr && evaluated_step_ != state_.step)
     RIDGE_RETURN_IF_ERROR(Evaluate());
   if (Done() && !result_.preempted && evaluator_ != nullptr && evaluated_step_ == state_.step) {

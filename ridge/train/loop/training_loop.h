@@ -37,6 +37,7 @@ struct LoopRequest {
   RunLog* log = nullptr;
   TrainObserver* observer = nullptr;
   Communicator* communicator = nullptr;  // of the ranks that train together; nullptr: one
+  WholeVariables* wholes = nullptr;      // of ranks that have parts of variables
   CheckpointState start;                 // of a new run, or loaded
   // Called after each checkpoint; may be empty.
   std::function<void(int64_t step)> on_checkpoint = {};
@@ -88,19 +89,23 @@ class TrainingLoop {
 
   Status AfterUpdate();
   bool EvaluationDue() const;
-  bool CheckpointDue() const;
+  Result<bool> CheckpointDue();
   void ReportStep();
   MetricsReport WindowReport() const;
   StageSeconds WindowStages() const;
   void Report();
   int64_t PipelineBytes() const;
   void WriteHistograms();
+  Status AddHistograms();
+  Status Serve();
+  Status Release();
   Status Evaluate();
   void LogEvaluation(const EvalResult& evaluation) const;
   void CountEvaluation(const EvalResult& evaluation);
   void ChooseByEvaluation(const EvalResult& evaluation);
   bool HasCheckpoint() const;
-  void SaveCheckpoint(bool due);
+  Status SaveCheckpoint(bool due);
+  Status WriteCheckpoint(bool best);
   void Warn(const char* what, const Status& status);
   Status Finish();
   void StartEpochClock();

@@ -20,6 +20,7 @@
 #include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/optimizers/rates.h"
+#include "ridge/partition/layouts.h"
 #include "ridge/train/options/option_table.h"
 
 namespace ridge {
@@ -93,6 +94,28 @@ Status CheckSlices(const TrainOptions& o) {
   if (*slices == kAutoSlices || o.batch % *slices == 0) return Status();
   return InvalidArgument(
       fmt::format("--slices is {}; it must divide --batch, {}", *slices, o.batch));
+}
+
+Status CheckMesh(const TrainOptions& o) {
+  if (o.mesh.empty()) {
+    if (o.shard.empty()) return Status();
+    return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
+  }
+  RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(o.mesh));
+  RIDGE_RETURN_IF_ERROR(ParseSharding(o.shard).status());
+  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(o.devices));
+  if (devices > 1 && devices != mesh.devices()) {
+    return InvalidArgument(fmt::format("--devices is {}; --mesh {} is of {}. hint: leave --devices out",
+                                       devices, MeshText(mesh), mesh.devices()));
+  }
+  if (o.sums == "tree")
+    return InvalidArgument(
+        "--sums tree adds slices; on a --mesh sums are in the order of its axes. hint: leave --sums "
+        "out");
+  if (o.overlap == "on")
+    return InvalidArgument(
+        "--overlap on: the collectives of a --mesh run in line. hint: leave --overlap out");
+  return Status();
 }
 
 Status CheckAugment(const TrainOptions& o) {
@@ -284,6 +307,12 @@ bool AreDevices(const std::vector<std::string_view>& parts) {
 
 }  // namespace
 
+Result<int64_t> DevicesOf(const TrainOptions& options) {
+  if (options.mesh.empty()) return ParseDevices(options.devices);
+  RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(options.mesh));
+  return mesh.devices();
+}
+
 Result<int64_t> ParseDevices(const std::string& text) {
   constexpr int64_t kMost = 65536;
   const std::vector<std::string_view> parts = SplitAt(text, ',');
@@ -356,6 +385,7 @@ Status CheckOptions(const TrainOptions& options) {
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();
   RIDGE_RETURN_IF_ERROR(ParseDevices(options.devices).status());
+  RIDGE_RETURN_IF_ERROR(CheckMesh(options));
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (options.patience > 0 && options.validation.empty())
     return InvalidArgument("--patience needs validation data. hint: --validation 0.1");

@@ -79,6 +79,7 @@ struct TrainOptions {
   int64_t fit_bytes = 0;         // 0: the memory of the machine
   std::string offload = "none";  // see plan/hardware/offload.h
   std::string devices = "1";     // see ParseDevices
+  std::string mesh, shard;       // see partition/mesh.h, partition/layouts.h; empty: none
   std::string overlap = "auto";  // of exchanges and the step: or "on", "off", which auto is
   std::string out;               // empty: runs/MODEL-N
   Interval checkpoint_every;     // 0 steps: each epoch
@@ -115,6 +116,8 @@ Result<CacheChoice> ParseCache(const std::string& text);
 
 // How many devices: "2" -> 2, "0,1" -> 2.  Fails with kInvalidArgument.
 Result<int64_t> ParseDevices(const std::string& text);
+// Those of the mesh, where there is one.  Fails as ParseDevices and ParseMesh do.
+Result<int64_t> DevicesOf(const TrainOptions& options);
 
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;

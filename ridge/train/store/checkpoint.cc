@@ -67,7 +67,21 @@ Status Replace(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-CheckpointTensors CollectTensors(Executor& executor) {
+Status PersistentTensor::Read(const WholeVariables::Take& take) const {
+  if (wholes != nullptr) return wholes->Read(index, take);
+  if (transfers == nullptr) return take(data, type.bytes());
+  RIDGE_ASSIGN_OR_RETURN(const void* bytes, transfers->Read(index));
+  return take(bytes, type.bytes());
+}
+
+Status PersistentTensor::Write(const WholeVariables::Fill& fill) const {
+  if (wholes != nullptr) return wholes->Write(index, fill);
+  if (transfers == nullptr) return fill(0, type.bytes(), data);
+  RIDGE_RETURN_IF_ERROR(fill(0, type.bytes(), transfers->Edit(index)));
+  return transfers->Commit(index);
+}
+
+CheckpointTensors CollectTensors(Executor& executor, WholeVariables* wholes) {
   CheckpointTensors tensors;
   const std::vector<PersistentValue>& persistent = executor.program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
@@ -75,7 +89,12 @@ CheckpointTensors CollectTensors(Executor& executor) {
     const bool variable = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
     if (!variable || value.role == ValueRole::kGradient) continue;
     auto& list = value.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
-    list.push_back({value.name, value.type, &executor.transfers(), i});
+    PersistentTensor tensor = {value.name, value.type, &executor.transfers(), i};
+    if (value.whole) {
+      tensor.type = value.whole->type;
+      tensor.wholes = wholes;
+    }
+    list.push_back(std::move(tensor));
   }
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
   std::sort(tensors.parameters.begin(), tensors.parameters.end(), by_name);
@@ -91,8 +110,8 @@ Status CheckCheckpointName(const std::string& which) {
       which));
 }
 
-Status LoadStartValues(const std::string& folder, Executor& executor) {
-  CheckpointTensors tensors = CollectTensors(executor);
+Status LoadStartValues(const std::string& folder, Executor& executor, WholeVariables* wholes) {
+  CheckpointTensors tensors = CollectTensors(executor, wholes);
   std::erase_if(tensors.state, [&](const PersistentTensor& tensor) {
     return executor.program().persistent[tensor.index].role == ValueRole::kOptimizer;
   });

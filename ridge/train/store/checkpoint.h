@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ridge/runtime/executor.h"
+#include "ridge/runtime/whole_variables.h"
 #include "ridge/train/store/checkpoint_state.h"
 
 namespace ridge {
@@ -22,16 +23,15 @@ struct PersistentTensor {
   std::string name;
   TensorType type;
   Transfers* transfers = nullptr;
-  size_t index = 0;      // in the program's persistent values
-  void* data = nullptr;  // without transfers: its bytes in host memory
+  size_t index = 0;                  // in the program's persistent values
+  void* data = nullptr;              // without transfers: its bytes in host memory
+  WholeVariables* wholes = nullptr;  // where ranks have parts of it
 
-  // Row-major bytes, valid until the next call for a tensor.
-  Result<const void*> Read() const {
-    return transfers != nullptr ? transfers->Read(index) : Result<const void*>(data);
-  }
-  // Room for new bytes; Commit() stores them.
-  void* Edit() const { return transfers != nullptr ? transfers->Edit(index) : data; }
-  Status Commit() const { return transfers != nullptr ? transfers->Commit(index) : Status(); }
+  // Calls take() with its row-major bytes, in order, in one piece or several.  Of one of which
+  // ranks have parts: at rank 0, while the others serve.
+  Status Read(const WholeVariables::Take& take) const;
+  // Calls fill() for ranges of its bytes, each once, and stores what that writes.
+  Status Write(const WholeVariables::Fill& fill) const;
 };
 
 // What a checkpoint holds, in order of names.
@@ -39,7 +39,8 @@ struct CheckpointTensors {
   std::vector<PersistentTensor> parameters;
   std::vector<PersistentTensor> state;  // statistics and optimizer
 };
-CheckpointTensors CollectTensors(Executor& executor);
+// `wholes`: null for a program whose variables are whole; else it outlives them.
+CheckpointTensors CollectTensors(Executor& executor, WholeVariables* wholes = nullptr);
 
 struct LoadedCheckpoint {
   CheckpointState state;
@@ -59,7 +60,8 @@ Status CheckCheckpointName(const std::string& which);
 
 // Loads parameters and statistics from a checkpoint's folder for a new training; optimizer state is
 // not changed.  Fails with kInvalidData.
-Status LoadStartValues(const std::string& folder, Executor& executor);
+Status LoadStartValues(const std::string& folder, Executor& executor,
+                       WholeVariables* wholes = nullptr);
 
 // The checkpoints of a run, for reading.
 class Checkpoints {

@@ -21,8 +21,8 @@ Result<FileDigest> WriteTensors(const std::string& path,
   RIDGE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
                          SafetensorsWriter::Create(path, entries, {{"format", "pt"}}));
   for (const PersistentTensor& tensor : tensors) {
-    RIDGE_ASSIGN_OR_RETURN(const void* data, tensor.Read());
-    RIDGE_RETURN_IF_ERROR(writer.Append(data, tensor.type.bytes()));
+    RIDGE_RETURN_IF_ERROR(tensor.Read(
+        [&](const void* data, int64_t bytes) { return writer.Append(data, bytes); }));
   }
   return writer.Finish();
 }
@@ -54,8 +54,9 @@ Status ReadTensors(const std::string& path, std::span<const PersistentTensor> te
                     fmt::format("{}: '{}' is {}; the run has {}", path, tensor.name,
                                 TypeToString(entry->type), TypeToString(tensor.type)));
     }
-    RIDGE_RETURN_IF_ERROR(file.ReadInto(*entry, tensor.Edit()));
-    RIDGE_RETURN_IF_ERROR(tensor.Commit());
+    RIDGE_RETURN_IF_ERROR(tensor.Write([&](int64_t begin, int64_t bytes, void* to) {
+      return file.ReadInto(*entry, begin, bytes, to);
+    }));
   }
   return Status();
 }

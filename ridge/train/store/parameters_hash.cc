@@ -4,13 +4,14 @@
 
 namespace ridge {
 
-Result<std::string> HashParameters(Executor& executor) {
-  const CheckpointTensors tensors = CollectTensors(executor);  // in byte order of names
+Result<std::string> HashParameters(Executor& executor, WholeVariables* wholes) {
+  const CheckpointTensors tensors = CollectTensors(executor, wholes);  // in byte order of names
   Sha256 hash;
-  const auto add = [&](const PersistentTensor& tensor) -> Status {
-    RIDGE_ASSIGN_OR_RETURN(const void* data, tensor.Read());
-    hash.Add(data, tensor.type.bytes());
-    return Status();
+  const auto add = [&](const PersistentTensor& tensor) {
+    return tensor.Read([&](const void* data, int64_t bytes) {
+      hash.Add(data, bytes);
+      return Status();
+    });
   };
   for (const PersistentTensor& param : tensors.parameters) RIDGE_RETURN_IF_ERROR(add(param));
   for (const PersistentTensor& state : tensors.state) {

@@ -37,11 +37,15 @@ std::optional<PersistentTensor> Find(const std::string& name,
 
 // Every so many elements of a tensor.
 Status TakeEvery(int64_t stride, const PersistentTensor& tensor, std::vector<double>& numbers) {
-  RIDGE_ASSIGN_OR_RETURN(const void* data, tensor.Read());
+  const DType dtype = tensor.type.dtype;
   numbers.clear();
-  for (int64_t i = 0; i < tensor.type.elements(); i += stride)
-    numbers.push_back(LoadAsDouble(tensor.type.dtype, data, i));
-  return Status();
+  int64_t before = 0, next = 0;  // elements
+  return tensor.Read([&](const void* data, int64_t bytes) {
+    const int64_t end = before + bytes / BytesPerElement(dtype);
+    for (; next < end; next += stride) numbers.push_back(LoadAsDouble(dtype, data, next - before));
+    before = end;
+    return Status();
+  });
 }
 
 }  // namespace
