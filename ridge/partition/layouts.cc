@@ -79,6 +79,13 @@ Status CutWeights(const Graph& graph, const Mesh& mesh, int axis, const Sharding
   return Status();
 }
 
+void UseAlike(const Graph& graph, const std::map<std::string, Split>& uses, Layout& layout) {
+  for (const ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
+    const auto known = uses.find(graph.value(id).name);
+    if (known != uses.end()) layout.use[id] = known->second;
+  }
+}
+
 // ---- optimizers
 
 // States of an update lie as its parameter is used: what a gradient happens to be cut by does not
@@ -196,13 +203,16 @@ std::string ShardingText(const Sharding& sharding) {
 }
 
 Result<Layout> MakeLayout(const Graph& graph, const Mesh& mesh, const Sharding& sharding,
-                          std::vector<TensorPair>* pairs) {
+                          std::vector<TensorPair>* pairs,
+                          const std::map<std::string, Split>& uses) {
   RIDGE_RETURN_IF_ERROR(CheckAxes(mesh, sharding));
   const int data = mesh.Find(kDataAxis), tensor = mesh.Find(kTensorAxis);
   Layout layout;
   if (data >= 0 && mesh.size(data) > 1)
     RIDGE_RETURN_IF_ERROR(CutSamples(graph, mesh, data, layout));
-  if (tensor >= 0 && mesh.size(tensor) > 1)
+  UseAlike(graph, uses, layout);
+  const bool shares = tensor >= 0 && mesh.size(tensor) > 1;
+  if (shares && (uses.empty() || !FindTensorPairs(graph, mesh, tensor).pairs.empty()))
     RIDGE_RETURN_IF_ERROR(CutWeights(graph, mesh, tensor, sharding, layout, pairs));
   PlaceStates(graph, layout);
   if (data >= 0 && mesh.size(data) > 1 && sharding.zero < 2) KeepSumsPending(graph, data, layout);

@@ -42,9 +42,12 @@ struct TensorPair {
   ValueId result = kNoValue;     // its product, which is pending
 };
 
-// `graph` is in normal form.  Fails with kInvalidArgument: an axis that has no use here, a batch
+// `graph` is in normal form.  `uses`: how parameters are used, by name, in a step of the same job
+// that has the products: for one that only updates them.
+// Fails with kInvalidArgument: an axis that has no use here, a batch
 // that the axis does not divide, zero without d, sequence without t, or t where no pair is found.
 Result<Layout> MakeLayout(const Graph& graph, const Mesh& mesh, const Sharding& sharding,
-                          std::vector<TensorPair>* pairs = nullptr);
+                          std::vector<TensorPair>* pairs = nullptr,
+                          const std::map<std::string, Split>& uses = {});
 
 }  // namespace ridge

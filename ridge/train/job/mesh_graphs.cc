@@ -27,7 +27,8 @@ class GraphsPartitioner {
   Status Add(NamedGraph named) {
     RIDGE_ASSIGN_OR_RETURN(const Graph form, NormalForm(named.graph));
     std::vector<TensorPair> pairs;
-    RIDGE_ASSIGN_OR_RETURN(Layout layout, MakeLayout(form, mesh_, sharding_, &pairs));
+    RIDGE_ASSIGN_OR_RETURN(Layout layout, MakeLayout(form, mesh_, sharding_, &pairs, uses_));
+    if (uses_.empty()) TakeUses(form, layout);
     KeepVariables(form, layout);
     const int64_t batch = GiveSamples(form, layout);
     if (batch > 0) KeepRows(form, batch, layout);
@@ -47,6 +48,13 @@ class GraphsPartitioner {
   MeshGraphs Take() { return std::move(result_); }
 
  private:
+  void TakeUses(const Graph& graph, const Layout& layout) {
+    for (const ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
+      const auto used = layout.use.find(id);
+      if (used != layout.use.end()) uses_[graph.value(id).name] = used->second;
+    }
+  }
+
   // As the graphs before have them.
   void KeepVariables(const Graph& graph, Layout& layout) const {
     for (size_t v = 0; v < graph.values().size(); ++v) {
@@ -101,6 +109,7 @@ class GraphsPartitioner {
 
   const Mesh& mesh_;
   const Sharding& sharding_;
+  std::map<std::string, Split> uses_;    // of parameters, in the first graph
   std::map<std::string, Split> splits_;  // by variable
   MeshGraphs result_;
 };
