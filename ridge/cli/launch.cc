@@ -112,6 +112,10 @@ int64_t SlicesOf(const TrainOptions& options, int64_t devices) {
 
 // What one rank will have.
 std::string PlanText(const TrainOptions& options, int64_t devices) {
+  if (!options.mesh.empty()) {
+    return fmt::format("rank 0 of {}, mesh {}, shard {}", devices, options.mesh,
+                       options.shard.empty() ? "none" : options.shard);
+  }
   const int64_t slices = SlicesOf(options, devices);
   const SliceShare share{slices, 0, static_cast<int>(devices)};
   const int64_t own = share.owned().count(), most = (slices + devices - 1) / devices;
@@ -121,6 +125,13 @@ std::string PlanText(const TrainOptions& options, int64_t devices) {
 }
 
 Status CheckDevices(const TrainOptions& options, int64_t devices) {
+  if (!options.mesh.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(const int64_t needed, DevicesOf(options));
+    if (devices == needed) return Status();
+    return InvalidArgument(fmt::format("launch: --mesh {} is of {} devices, not {}. hint: leave "
+                                       "--devices and --min-devices out",
+                                       options.mesh, needed, devices));
+  }
   const int64_t slices = SlicesOf(options, devices);
   if (slices < devices || options.batch % slices != 0) {
     return InvalidArgument(fmt::format(
@@ -144,7 +155,8 @@ std::vector<std::string> WordsOf(const LaunchVerb& verb, const Launch& launch, b
     add("--threads", std::to_string(std::max<int64_t>(1, AvailableThreads() / launch.job.devices)));
   if (launch.on != "mpirun" && !resumes && launch.train.options.threads == 0 && verb.cpus)
     add("--threads", std::to_string(*verb.cpus));
-  if (!resumes && launch.train.options.sums != "tree") add("--sums", "tree");
+  const bool adds = launch.train.options.mesh.empty() && launch.train.options.sums != "tree";
+  if (!resumes && adds) add("--sums", "tree");
   if (!resumes && again) add("--resume");
   return words;
 }
@@ -179,8 +191,11 @@ Result<Launch> MakeLaunch(const LaunchVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(launch.train, ReadTrainWords({verb.words.begin() + 1, verb.words.end()}));
   RIDGE_RETURN_IF_ERROR(CheckWords(verb, launch.train));
   LaunchJob& job = launch.job;
-  job.devices = verb.devices.value_or(2);
+  RIDGE_ASSIGN_OR_RETURN(const int64_t named, DevicesOf(launch.train.options));
+  job.devices = verb.devices.value_or(launch.train.options.mesh.empty() ? 2 : named);
   RIDGE_RETURN_IF_ERROR(CheckDevices(launch.train.options, job.devices));
+  if (verb.min_devices && !launch.train.options.mesh.empty())
+    RIDGE_RETURN_IF_ERROR(CheckDevices(launch.train.options, *verb.min_devices));
   job.devices_per_node = verb.per_node.value_or(IsKubernetes(launch.on) ? 1 : job.devices);
   if (job.devices % job.devices_per_node != 0) {
     return InvalidArgument(

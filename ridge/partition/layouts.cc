@@ -129,12 +129,15 @@ bool IsStored(const ValueInfo& info, int zero) {
 
 void StoreInParts(const Graph& graph, const Mesh& mesh, int axis, int zero, Layout& layout) {
   const Proposal proposal = Propagate(graph, layout, mesh);
-  for (const GraphUpdate& update : graph.updates()) {
-    const ValueInfo& info = graph.value(update.variable);
-    if (!IsStored(info, zero)) continue;
-    layout.stored[update.variable] =
-        AlsoCut(info.type.dims, proposal.splits[static_cast<size_t>(update.variable)], axis, mesh);
-  }
+  const auto store = [&](ValueId id) {
+    const ValueInfo& info = graph.value(id);
+    if (IsStored(info, zero))
+      layout.stored[id] =
+          AlsoCut(info.type.dims, proposal.splits[static_cast<size_t>(id)], axis, mesh);
+  };
+  for (const GraphUpdate& update : graph.updates()) store(update.variable);
+  // Those that another step of the job updates, too.
+  for (const ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) store(id);
 }
 
 // Sums of gradients stay pending from batch to batch, and are complete once an update.

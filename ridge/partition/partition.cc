@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/reach.h"
 #include "ridge/graph/uses.h"
 #include "ridge/graph/verify.h"
 #include "ridge/partition/letters.h"
@@ -60,7 +61,13 @@ class Partitioner {
     proposed_ = std::move(proposal.splits);
     PlaceLeaves();
     path_ = FindUpdatePath(graph_, now_);
-    for (const Node& node : graph_.nodes()) RIDGE_RETURN_IF_ERROR(Visit(node));
+    const ValueSet forward = Ancestors(graph_, OutputValues(graph_));
+    for (const Node& node : graph_.nodes()) {
+      backward_ = std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+        return forward[static_cast<size_t>(id)];
+      });
+      RIDGE_RETURN_IF_ERROR(Visit(node));
+    }
     RIDGE_RETURN_IF_ERROR(Finish());
     result_.splits = std::move(now_);
     return std::move(result_);
@@ -70,6 +77,7 @@ class Partitioner {
   struct Copy {
     Split split;
     ValueId local;
+    bool again = false;  // gathered for the backward pass
   };
 
   Graph& local() { return result_.local; }
@@ -384,6 +392,22 @@ class Partitioner {
 
   // ---- moves
 
+  // Parameters that are stored in parts are gathered for the forward pass and again for the
+  // backward pass: between them no device has them.
+  bool IsGatheredAgain(size_t v) const {
+    const auto id = static_cast<ValueId>(v);
+    const Node* view = graph_.producer(id);
+    if (view != nullptr && view->op->alias_input >= 0)
+      return IsGatheredAgain(static_cast<size_t>(view->inputs[0]));
+    return graph_.value(id).kind == ValueKind::kParameter && layout_.stored.contains(id);
+  }
+
+  void AddCopy(size_t v, const Split& split, ValueId at) {
+    const bool again = backward_ && IsGatheredAgain(v);
+    copies_[v].push_back({split, at, again});
+    if (again) local().mutable_value(at).role = ValueRole::kRecomputed;
+  }
+
   Result<ValueId> Moved(ValueId id, const Split& want) {
     const size_t v = static_cast<size_t>(id);
     if (std::optional<ValueId> known = Known(v, want)) return *known;
@@ -396,7 +420,7 @@ class Partitioner {
         continue;
       }
       RIDGE_ASSIGN_OR_RETURN(at, AddMove(id, at, move));
-      copies_[v].push_back({move.after, at});
+      AddCopy(v, move.after, at);
     }
     return at;
   }
@@ -431,13 +455,15 @@ class Partitioner {
     RIDGE_ASSIGN_OR_RETURN(const ValueId at, AddOne(*node.op, {from}, std::move(attrs),
                                                     graph_.value(id).name + ".moved"));
     local().mutable_value(at).role = graph_.value(id).role;
-    copies_[static_cast<size_t>(id)].push_back({want, at});
+    AddCopy(static_cast<size_t>(id), want, at);
     return at;
   }
 
   std::optional<ValueId> Known(size_t v, const Split& split) const {
+    const bool again = backward_ && IsGatheredAgain(v);
     for (const Copy& copy : copies_[v]) {
-      if (copy.split == split) return copy.local;
+      const bool given = &copy == copies_[v].data();  // not moved
+      if (copy.split == split && (given || copy.again == again)) return copy.local;
     }
     return std::nullopt;
   }
@@ -530,6 +556,7 @@ class Partitioner {
   std::vector<Split> now_;                 // by value: as it is computed, given or stored
   std::vector<std::vector<Copy>> copies_;  // by value: all forms that it has been brought to
   UpdatePath path_;
+  bool backward_ = false;  // the outputs do not need the node that is visited
   Partitioned result_;
 };
 

@@ -11,6 +11,8 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kWeights = 6 * kTableLayers + 1;
+// All but query, key and value of the first layer, below which no gradient goes.
+constexpr int64_t kReadBackward = kWeights - 3;
 constexpr int64_t kOutputs = 2;  // loss and correct, each reduced over the samples' devices
 
 struct Counts {
@@ -58,8 +60,16 @@ TEST_F(Table, DataParallelReducesEachGradientOnce) {
 
 TEST_F(Table, ZeroScattersGradientsAndGathersWeights) {
   const Counts counts{.all_reduce = kOutputs, .reduce_scatter = kWeights, .all_gather = kWeights};
-  for (const char* stage : {"zero1", "zero2", "zero3"})
+  for (const char* stage : {"zero1", "zero2"})
     EXPECT_EQ(Count(Checked({"d=2", stage}), "d"), counts) << stage;
+}
+
+// Between the passes no device has what it stores a part of.
+TEST_F(Table, TheThirdStageGathersWeightsAgainForTheBackwardPass) {
+  EXPECT_EQ(Count(Checked({"d=2", "zero3"}), "d"),
+            (Counts{.all_reduce = kOutputs,
+                    .reduce_scatter = kWeights,
+                    .all_gather = kWeights + kReadBackward}));
 }
 
 // Two forward, two backward; no gradient goes below the first norm of a graph without weights
@@ -94,7 +104,9 @@ TEST_F(Table, ProductsHaveTheCollectivesOfBoth) {
   const Partitioned all = Checked({"d=2,t=2", "zero3,sequence"});
   EXPECT_EQ(Count(all, "t"), Count(sequence, "t"));
   EXPECT_EQ(Count(all, "d"),
-            (Counts{.all_reduce = kOutputs, .reduce_scatter = kWeights, .all_gather = kWeights}));
+            (Counts{.all_reduce = kOutputs,
+                    .reduce_scatter = kWeights,
+                    .all_gather = kWeights + kReadBackward}));
 }
 
 // ---- what the prototype of the table got wrong, with right numbers

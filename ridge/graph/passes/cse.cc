@@ -78,7 +78,8 @@ class Numbering {
       const ValueInfo& value = graph.values()[i];
       if (value.kind == ValueKind::kConstant) {
         first_[i] = FirstEqual(static_cast<ValueId>(i));
-      } else if (value.kind == ValueKind::kResult && value.output_index == 0) {
+      } else if (value.kind == ValueKind::kResult && value.output_index == 0 &&
+                 value.role != ValueRole::kRecomputed) {
         Number(value.producer);
       }
     }
