@@ -128,9 +128,10 @@ Status CheckDevices(const TrainOptions& options, int64_t devices) {
   if (!options.mesh.empty()) {
     RIDGE_ASSIGN_OR_RETURN(const int64_t needed, DevicesOf(options));
     if (devices == needed) return Status();
-    return InvalidArgument(fmt::format("launch: --mesh {} is of {} devices, not {}. hint: leave "
-                                       "--devices and --min-devices out",
-                                       options.mesh, needed, devices));
+    return InvalidArgument(
+        fmt::format("launch: --mesh {} is of {} devices, not {}. hint: leave "
+                    "--devices and --min-devices out",
+                    options.mesh, needed, devices));
   }
   const int64_t slices = SlicesOf(options, devices);
   if (slices < devices || options.batch % slices != 0) {

@@ -179,9 +179,10 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, DevicesOf(options));
-  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> ranks,
-                         JoinRanks({devices, request.given.contains("devices") || !options.mesh.empty(),
-                                    verb.late_after_s.value_or(kLateAfter_s)}));
+  RIDGE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<MpiCommunicator> ranks,
+      JoinRanks({devices, request.given.contains("devices") || !options.mesh.empty(),
+                 verb.late_after_s.value_or(kLateAfter_s)}));
   const Training training = {verb, request, options, shown};
   if (ranks == nullptr) return RunTraining(training, nullptr);
   const Status alike = CheckRanks(*ranks, training);

@@ -1,5 +1,8 @@
 #include "ridge/lower/kernel_query.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -24,6 +27,30 @@ KernelChoice RowMajorChoice(const OpDef& op, const OpCall& call, const std::stri
       choice.in_place.emplace_back(output, input);
   }
   return choice;
+}
+
+namespace {
+
+std::string AttrKey(const Attr& attr) {
+  if (const auto* integer = std::get_if<int64_t>(&attr)) return fmt::format("{}", *integer);
+  if (const auto* number = std::get_if<double>(&attr)) return fmt::format("{}", *number);
+  if (const auto* text = std::get_if<std::string>(&attr)) return *text;
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&attr)) return DimsToString(*list);
+  if (const auto* list = std::get_if<std::vector<double>>(&attr))
+    return fmt::format("[{}]", fmt::join(*list, ","));
+  return AttrKindName(attr);
+}
+
+}  // namespace
+
+std::string CallKey(const OpDef& op, const OpCall& call) {
+  std::string key = op.name;
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    key += call.has_input(i) ? " " + TypeToString(call.inputs[i]) : " _";
+  for (const auto& [name, value] : call.attrs) {
+    if (name != "stream") key += " " + name + "=" + AttrKey(value);  // a name's hash, not work
+  }
+  return key;
 }
 
 }  // namespace ridge

@@ -104,4 +104,7 @@ class KernelQuery {
 // no workspace, no key.
 KernelChoice RowMajorChoice(const OpDef& op, const OpCall& call, const std::string& kernel);
 
+// Key text of a call: operator, types, attributes.  Equal calls, equal text.
+std::string CallKey(const OpDef& op, const OpCall& call);
+
 }  // namespace ridge

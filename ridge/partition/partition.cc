@@ -63,9 +63,8 @@ class Partitioner {
     path_ = FindUpdatePath(graph_, now_);
     const ValueSet forward = Ancestors(graph_, OutputValues(graph_));
     for (const Node& node : graph_.nodes()) {
-      backward_ = std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-        return forward[static_cast<size_t>(id)];
-      });
+      backward_ = std::none_of(node.outputs.begin(), node.outputs.end(),
+                               [&](ValueId id) { return forward[static_cast<size_t>(id)]; });
       RIDGE_RETURN_IF_ERROR(Visit(node));
     }
     RIDGE_RETURN_IF_ERROR(Finish());

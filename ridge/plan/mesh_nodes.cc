@@ -39,7 +39,8 @@ bool IsMeshCollective(const PlannedNode& node) {
 KernelCandidates MeshKernels::Candidates(const OpDef& op, const OpCall& call,
                                          std::span<const LayoutId> available) {
   if (!IsOfMesh(op)) return device_.Candidates(op, call, available);
-  KernelChoice choice = RowMajorChoice(op, call, kMeshKernel);
+  KernelChoice choice = RowMajorChoice(op, call, op.name);
+  choice.key = CallKey(op, call);
   choice.workspace_bytes = ExchangeBytes(op, call);
   return {{std::move(choice)}, {}};
 }

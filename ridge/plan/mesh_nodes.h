@@ -15,8 +15,6 @@
 
 namespace ridge {
 
-inline constexpr char kMeshKernel[] = "mesh";
-
 bool IsMeshNode(const PlannedNode& node);
 // Whether it exchanges with other ranks.
 bool IsMeshCollective(const PlannedNode& node);

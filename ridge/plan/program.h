@@ -141,7 +141,7 @@ struct StepPlan {
 struct Program {
   std::string model;
   std::string device;
-  MemorySpace memory;  // of the device
+  MemorySpace memory;                             // of the device
   std::optional<MeshPlace> place = std::nullopt;  // of the rank, whose graphs are parts
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;

@@ -428,8 +428,8 @@ Collective CollectiveOf(const Program& program, const StepPlan& step, const Plan
     const std::string& axis = node.call.text("axis");
     one.op = fmt::format("{} over {}", node.op, axis);
     one.bytes = std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
-    one.sent_bytes = SentBytes(*node.def, node.call,
-                               program.place->coordinate(program.place->mesh.Find(axis)));
+    one.sent_bytes =
+        SentBytes(*node.def, node.call, program.place->coordinate(program.place->mesh.Find(axis)));
     return one;
   }
   const SliceShare& share = step.tree->share;

@@ -248,8 +248,8 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
   CompiledNode ready;
   if (IsMeshNode(node)) {
     RIDGE_RETURN_IF_ERROR(CheckHostReaches(node, "a --mesh exchanges", "one device"));
-    ready.kernel = MakeMeshKernel(node, step.name, *program_.place, backend_, communicator_,
-                                  collective_s_);
+    ready.kernel =
+        MakeMeshKernel(node, step.name, *program_.place, backend_, communicator_, collective_s_);
   } else {
     RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
   }

@@ -28,7 +28,6 @@ Split Of(std::initializer_list<Cut> cuts, std::initializer_list<int> pending = {
   return split;
 }
 
-
 class Moves : public testing::Test {
  protected:
   // y = x, of which each rank is given its part by `have` and has `want`.  x is 1, 2, 3, ...
@@ -62,8 +61,7 @@ class Moves : public testing::Test {
                           const MeshPlace& place, Communicator& ranks) {
     const auto backend = MakeCpuBackend(1, ConvKernels::kDirect);
     MeshKernels kernels(**backend);
-    Program program =
-        *PlanProgram("g", {{"run", parts.local}}, kernels, (*backend)->nominal(), {});
+    Program program = *PlanProgram("g", {{"run", parts.local}}, kernels, (*backend)->nominal(), {});
     program.place = place;
     int64_t planned = 0;
     for (const Collective& of : CollectivesOf(program)) planned += of.sent_bytes;
@@ -107,7 +105,8 @@ TEST_F(Moves, CutLocally) {
 TEST_F(Moves, SendPartsToAnotherDimension) {
   ExpectMoved({DType::kF32, {12, 6}}, Of({{0, kT, 1}}), Of({{1, kT, 1}}));
   ExpectMoved({DType::kF64, {12, 6, 5}}, Of({{1, kD, 3}}), Of({{0, kD, 1}}));
-  ExpectMoved({DType::kF32, {12, 6, 2}}, Of({{0, kD, 1}, {1, kT, 1}}), Of({{0, kT, 1}, {2, kD, 1}}));
+  ExpectMoved({DType::kF32, {12, 6, 2}}, Of({{0, kD, 1}, {1, kT, 1}}),
+              Of({{0, kT, 1}, {2, kD, 1}}));
 }
 
 // Every rank has a share of each number, so the sum is what it was: shares of 2 and of 4 are exact.
@@ -127,9 +126,8 @@ class Sums : public Moves {
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     RunRanks(static_cast<int>(kMesh.devices()), [&](Communicator& ranks) {
       const MeshPlace place = {kMesh, ranks.rank()};
-      const std::vector<double> got =
-          Run(*parts, {type.dtype, {6, type.dims[0], type.dims[1]}},
-              layout.use.at(graph->FindValue("x")), place, ranks);
+      const std::vector<double> got = Run(*parts, {type.dtype, {6, type.dims[0], type.dims[1]}},
+                                          layout.use.at(graph->FindValue("x")), place, ranks);
       const std::vector<int64_t> places = PlacesOfPart(type.dims, want, kMesh, At(place));
       const std::lock_guard<std::mutex> lock(mutex_);
       ASSERT_EQ(got.size(), places.size());

@@ -132,7 +132,9 @@ Status WholeVariables::Send(const Variable& variable, const std::byte* part, int
 // Puts a piece together.
 Status WholeVariables::Gather(const Variable& variable, const std::byte* part, int64_t begin,
                               int64_t end) {
-  PutIntoPiece(variable, variable.own, part + variable.own.FirstFrom(begin) * BytesPerElement(variable.type.dtype), begin, end);
+  PutIntoPiece(variable, variable.own,
+               part + variable.own.FirstFrom(begin) * BytesPerElement(variable.type.dtype), begin,
+               end);
   if (communicator_ == nullptr) return Status();
   const int64_t size = BytesPerElement(variable.type.dtype);
   sends_.assign(sends_.size(), {});

@@ -53,6 +53,35 @@ class Ranks(RidgeTest):
                     self.assertEqual(self.trains(self.mpirun(mpi, ranks, *TRAIN, "--out", "run"), ranks), alone)
             self.trains(self.mpirun(mpi, 2, *TRAIN, "--devices", "2", "--out", "run"), 2)
 
+    def test_ranks_of_both_mpis_train_on_a_mesh(self):
+        train = ["train", "gpt:layers=1,hidden=16,heads=2,context=8,vocab=32", "--data", "synthetic", "--batch", "8", "--steps", "3",
+                 "--threads", "1", "-q", "--mesh", "d=2,t=2", "--shard", "zero3,sequence", "--out", "run"]
+        hashes = set()
+        for mpi in MPIRUN:
+            with self.subTest(mpi=mpi):
+                done = self.mpirun(mpi, 4, *train)
+                self.assertEqual((done.returncode, self.lines(done)), (0, []), done.stderr)
+                self.assertEqual(self.read_json("run/plan.json")["mesh"]["axes"], "d=2,t=2")
+                summary = self.read_json("run/summary.json")
+                for rank in summary["ranks"]:
+                    self.assertLessEqual(rank["measured"]["peak_bytes"], rank["planned"]["peak_bytes"])
+                    self.assertEqual(rank["measured"]["arena_bytes"], rank["planned"]["arena_bytes"])
+                self.ok("eval", "run", "--data", "synthetic")  # in one process
+                shutil.rmtree(self.path("run"))
+                hashes.add(summary["parameters_sha256"])
+        self.ok(*train)  # starts the ranks itself
+        hashes.add(self.read_json("run/summary.json")["parameters_sha256"])
+        self.assertEqual(len(hashes), 1)
+
+    def test_what_a_mesh_does_not_go_with_is_refused(self):
+        for text, words in (("--devices is 3; --mesh d=2 is of 2. hint: leave --devices out", ("--mesh", "d=2", "--devices", "3")),
+                            ("--shard needs the axes of --mesh. hint: --mesh d=2,t=2", ("--shard", "zero1")),
+                            ("--sums tree adds slices; on a --mesh sums are in the order of its axes. hint: leave --sums out",
+                             ("--mesh", "d=2", "--sums", "tree")),
+                            ("--overlap on: the collectives of a --mesh run in line. hint: leave --overlap out",
+                             ("--mesh", "d=2", "--overlap", "on"))):
+            self.fails(2, text, "train", *SMALL, *words)
+
     def test_more_ranks_than_cores_train_to_the_same_bits(self):
         alone = self.alone()
         for ranks in (4, 6):

@@ -103,10 +103,9 @@ TEST_F(Table, ProductsHaveTheCollectivesOfBoth) {
   EXPECT_EQ(Count(sequence, "d"), (Counts{.all_reduce = kWeights + kOutputs}));
   const Partitioned all = Checked({"d=2,t=2", "zero3,sequence"});
   EXPECT_EQ(Count(all, "t"), Count(sequence, "t"));
-  EXPECT_EQ(Count(all, "d"),
-            (Counts{.all_reduce = kOutputs,
-                    .reduce_scatter = kWeights,
-                    .all_gather = kWeights + kReadBackward}));
+  EXPECT_EQ(Count(all, "d"), (Counts{.all_reduce = kOutputs,
+                                     .reduce_scatter = kWeights,
+                                     .all_gather = kWeights + kReadBackward}));
 }
 
 // ---- what the prototype of the table got wrong, with right numbers

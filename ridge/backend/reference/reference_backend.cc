@@ -111,27 +111,7 @@ class ReferenceBackend : public Backend {
   cpu::HostDevice device_{/*threads=*/1};
 };
 
-std::string AttrKey(const Attr& attr) {
-  if (const auto* integer = std::get_if<int64_t>(&attr)) return fmt::format("{}", *integer);
-  if (const auto* number = std::get_if<double>(&attr)) return fmt::format("{}", *number);
-  if (const auto* text = std::get_if<std::string>(&attr)) return *text;
-  if (const auto* list = std::get_if<std::vector<int64_t>>(&attr)) return DimsToString(*list);
-  if (const auto* list = std::get_if<std::vector<double>>(&attr))
-    return fmt::format("[{}]", fmt::join(*list, ","));
-  return AttrKindName(attr);
-}
-
 }  // namespace
-
-std::string CallKey(const OpDef& op, const OpCall& call) {
-  std::string key = op.name;
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    key += call.has_input(i) ? " " + TypeToString(call.inputs[i]) : " _";
-  for (const auto& [name, value] : call.attrs) {
-    if (name != "stream") key += " " + name + "=" + AttrKey(value);  // a name's hash, not work
-  }
-  return key;
-}
 
 KernelChoice ReferenceChoice(const OpDef& op, const OpCall& call) {
   KernelChoice choice;

@@ -17,7 +17,4 @@ KernelChoice ReferenceChoice(const OpDef& op, const OpCall& call);
 // REQUIRES: `op` outlives the kernel (operators live as long as the program).
 std::unique_ptr<Kernel> CreateReferenceKernel(const OpDef& op, const OpCall& call);
 
-// Key text of a call: operator, types, attributes.  Equal calls, equal text.
-std::string CallKey(const OpDef& op, const OpCall& call);
-
 }  // namespace ridge

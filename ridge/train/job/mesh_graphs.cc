@@ -22,7 +22,8 @@ bool IsVariable(const ValueInfo& info) {
 
 class GraphsPartitioner {
  public:
-  GraphsPartitioner(const Mesh& mesh, const Sharding& sharding) : mesh_(mesh), sharding_(sharding) {}
+  GraphsPartitioner(const Mesh& mesh, const Sharding& sharding)
+      : mesh_(mesh), sharding_(sharding) {}
 
   Status Add(NamedGraph named) {
     RIDGE_ASSIGN_OR_RETURN(const Graph form, NormalForm(named.graph));

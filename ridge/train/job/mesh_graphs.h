@@ -24,8 +24,8 @@ struct MeshStep {
 struct MeshGraphs {
   std::vector<NamedGraph> graphs;  // in normal form and local; nothing is recomputed
   std::vector<MeshStep> steps;
-  int64_t pairs = 0;                                // of weights that axis t shares
-  StateBytes state, one_device;                     // of a rank, and without a mesh
+  int64_t pairs = 0;                               // of weights that axis t shares
+  StateBytes state, one_device;                    // of a rank, and without a mesh
   std::map<std::string, WholeVariable> variables;  // of which ranks have parts
 };
 

@@ -69,8 +69,8 @@ Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
   rank.backend = nullptr;
   rank.planned = &kernels;
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
-  RIDGE_ASSIGN_OR_RETURN(
-      job.program, PlanGraphs(options.model, std::move(parts.graphs), options.passes, operands, rank));
+  RIDGE_ASSIGN_OR_RETURN(job.program, PlanGraphs(options.model, std::move(parts.graphs),
+                                                 options.passes, operands, rank));
   PlaceOnMesh({mesh, 0}, parts.variables, job.program);
   job.memory =
       EstimateMemory(job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),

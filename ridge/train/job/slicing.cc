@@ -251,10 +251,10 @@ class MeshJobGraphs : public JobGraphs {
 
 Status CheckMesh(const SearchRequest& q, const Mesh& mesh) {
   if (mesh.devices() != q.machine.ranks) {
-    return InvalidArgument(fmt::format("--mesh {} is of {} devices; the job has {}. hint: "
-                                       "--devices {}",
-                                       MeshText(mesh), mesh.devices(), q.machine.ranks,
-                                       mesh.devices()));
+    return InvalidArgument(
+        fmt::format("--mesh {} is of {} devices; the job has {}. hint: "
+                    "--devices {}",
+                    MeshText(mesh), mesh.devices(), q.machine.ranks, mesh.devices()));
   }
   if (!q.lengths.empty())
     return InvalidArgument("--bucket: a mesh has batches of one length. hint: leave one out");

@@ -78,7 +78,8 @@ TEST_F(MeshRanksTest, ACnnTrainsAsOnOneRank) {
 }
 
 TEST_F(MeshRanksTest, ABatchNormHasTheStatisticsOfTheBatch) {
-  ExpectTheSameTraining(folder_.Write("net.ridge", kNormNet), {{"d=2", "", 2}, {"d=3", "zero3", 3}});
+  ExpectTheSameTraining(folder_.Write("net.ridge", kNormNet),
+                        {{"d=2", "", 2}, {"d=3", "zero3", 3}});
 }
 
 // A sum over the same ranks, whoever keeps it.

@@ -509,8 +509,7 @@ Status TrainRun::GoOn(CheckpointState& state) {
   RIDGE_ASSIGN_OR_RETURN(
       const LoadedCheckpoint loaded,
       Checkpoints(folder_->checkpoints())
-          .Load(kNewestCheckpoint, CollectTensors(*executor_, wholes_.get()),
-                LoadMode::kResume));
+          .Load(kNewestCheckpoint, CollectTensors(*executor_, wholes_.get()), LoadMode::kResume));
   for (const std::string& warning : loaded.warnings)
     observer_.OnWarning(warning + "; using " + loaded.path);
   RIDGE_RETURN_IF_ERROR(CheckSame(loaded.state, state.data));
@@ -534,8 +533,9 @@ std::string TrainRun::MeshDifference(const CheckpointState& state) const {
   const Result<TrainOptions> then = OptionsFromJson(state.options_json, folder_->path());
   if (!then.ok()) return "";  // of another version, whose kernels tell
   const auto text = [](const TrainOptions& o) {
-    return o.mesh.empty() ? std::string("no --mesh")
-                          : fmt::format("--mesh {} --shard {}", o.mesh, o.shard.empty() ? "none" : o.shard);
+    return o.mesh.empty()
+               ? std::string("no --mesh")
+               : fmt::format("--mesh {} --shard {}", o.mesh, o.shard.empty() ? "none" : o.shard);
   };
   if (text(*then) == text(options_)) return "";
   return fmt::format("{}; the run has used {}", text(options_), text(*then));

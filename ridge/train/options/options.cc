@@ -105,12 +105,14 @@ Status CheckMesh(const TrainOptions& o) {
   RIDGE_RETURN_IF_ERROR(ParseSharding(o.shard).status());
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(o.devices));
   if (devices > 1 && devices != mesh.devices()) {
-    return InvalidArgument(fmt::format("--devices is {}; --mesh {} is of {}. hint: leave --devices out",
-                                       devices, MeshText(mesh), mesh.devices()));
+    return InvalidArgument(
+        fmt::format("--devices is {}; --mesh {} is of {}. hint: leave --devices out", devices,
+                    MeshText(mesh), mesh.devices()));
   }
   if (o.sums == "tree")
     return InvalidArgument(
-        "--sums tree adds slices; on a --mesh sums are in the order of its axes. hint: leave --sums "
+        "--sums tree adds slices; on a --mesh sums are in the order of its axes. hint: leave "
+        "--sums "
         "out");
   if (o.overlap == "on")
     return InvalidArgument(

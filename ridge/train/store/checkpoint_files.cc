@@ -21,8 +21,8 @@ Result<FileDigest> WriteTensors(const std::string& path,
   RIDGE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
                          SafetensorsWriter::Create(path, entries, {{"format", "pt"}}));
   for (const PersistentTensor& tensor : tensors) {
-    RIDGE_RETURN_IF_ERROR(tensor.Read(
-        [&](const void* data, int64_t bytes) { return writer.Append(data, bytes); }));
+    RIDGE_RETURN_IF_ERROR(
+        tensor.Read([&](const void* data, int64_t bytes) { return writer.Append(data, bytes); }));
   }
   return writer.Finish();
 }
