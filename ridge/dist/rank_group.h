@@ -4,17 +4,18 @@
 #pragma once
 #include <vector>
 
-#include "ridge/dist/communicator.h"
+#include "ridge/dist/rank_doing.h"
 
 namespace ridge {
 
 class RankGroup {
  public:
-  // `ranks`: of the job, in the order of the group; communicator.rank() is one of them.  The
-  // communicator outlives the group.
-  RankGroup(Communicator& communicator, std::vector<int64_t> ranks)
+  // `ranks`: of the job, in the order of the group; communicator.rank() is one of them.  `name`: of
+  // the exchanges (Communicator::Name).  It and the communicator outlive the group.
+  RankGroup(Communicator& communicator, std::vector<int64_t> ranks, const char* name)
       : communicator_(communicator),
         ranks_(std::move(ranks)),
+        name_(name),
         sends_(static_cast<size_t>(communicator.size())),
         receives_(static_cast<size_t>(communicator.size())) {}
 
@@ -30,6 +31,7 @@ class RankGroup {
   }
   // Fails as Communicator::Exchange does.
   Status Exchange() {
+    const NamedExchanges named(communicator_, name_);
     const Status status = communicator_.Exchange(sends_, receives_);
     for (const int64_t rank : ranks_) {
       sends_[static_cast<size_t>(rank)] = {};
@@ -43,6 +45,7 @@ class RankGroup {
 
   Communicator& communicator_;
   const std::vector<int64_t> ranks_;
+  const char* const name_;
   std::vector<std::span<const std::byte>> sends_;
   std::vector<std::span<std::byte>> receives_;
 };

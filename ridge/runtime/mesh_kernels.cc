@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "ridge/backend/host_kernel.h"
-#include "ridge/core/process.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/dist/rank_group.h"
 #include "ridge/plan/mesh_nodes.h"
+#include "ridge/runtime/rank_kernels.h"
 
 namespace ridge {
 namespace {
@@ -76,10 +76,10 @@ void CopyIn(const PartsOfDim& parts, int64_t coordinate, const std::byte* part, 
 class AxisExchange {
  public:
   AxisExchange(const PlannedNode& node, const MeshPlace& place, Backend& backend,
-               Communicator& communicator)
+               Communicator& communicator, const char* name)
       : axis_(place.mesh.Find(node.call.text("axis"))),
         here_(place.coordinate(axis_)),
-        group_(communicator, place.mesh.PeersOf(place.device, axis_)),
+        group_(communicator, place.mesh.PeersOf(place.device, axis_), name),
         device_(backend.device()),
         threads_(backend.threads()) {}
 
@@ -288,46 +288,6 @@ class LocalPart : public HostKernel<LocalPart> {
   const PartsOfDim parts_;
 };
 
-// Names a collective for the ranks that wait, and adds its seconds to what a step spends so.
-class Told : public HostKernel<Told> {
- public:
-  Told(std::unique_ptr<Kernel> kernel, const char* name, Backend& backend,
-       Communicator& communicator, double& spent_s)
-      : kernel_(std::move(kernel)),
-        name_(name),
-        stream_(backend.device().stream(0)),
-        communicator_(communicator),
-        spent_s_(spent_s) {}
-
-  Status Run(const KernelBuffers& buffers) {
-    const NamedExchanges named(communicator_, name_);
-    const double begin_s = MonotonicSeconds();
-    RIDGE_RETURN_IF_ERROR(kernel_->Enqueue(stream_, buffers));
-    spent_s_ += MonotonicSeconds() - begin_s;
-    return Status();
-  }
-
- private:
-  const std::unique_ptr<Kernel> kernel_;
-  const char* const name_;
-  Stream& stream_;
-  Communicator& communicator_;
-  double& spent_s_;
-};
-
-// Of a plan that is timed without the other ranks.
-class NobodyElse : public HostKernel<NobodyElse> {
- public:
-  explicit NobodyElse(int64_t ranks) : ranks_(ranks) {}
-  Status Run(const KernelBuffers&) {
-    return Status(ErrorCode::kUnavailable,
-                  fmt::format("a step of {} ranks runs on all of them together", ranks_));
-  }
-
- private:
-  const int64_t ranks_;
-};
-
 std::unique_ptr<Kernel> MakeCollective(const PlannedNode& node, AxisExchange axis) {
   if (node.def == &AllReduceOp()) return std::make_unique<AllReduce>(node.call, std::move(axis));
   if (node.def == &ReduceScatterOp())
@@ -344,11 +304,10 @@ std::unique_ptr<Kernel> MakeMeshKernel(const PlannedNode& node, const std::strin
   const std::string& axis = node.call.text("axis");
   if (!IsMeshCollective(node))
     return std::make_unique<LocalPart>(node.call, place.coordinate(place.mesh.Find(axis)));
-  if (communicator == nullptr) return std::make_unique<NobodyElse>(place.mesh.devices());
-  return std::make_unique<Told>(
-      MakeCollective(node, AxisExchange(node, place, backend, *communicator)),
-      KeptName(fmt::format("{} over {} '{}'", node.def->name, axis, step)), backend, *communicator,
-      spent_s);
+  if (communicator == nullptr) return MakeNobodyElse(place.mesh.devices());
+  const char* name = KeptName(fmt::format("{} over {} '{}'", node.def->name, axis, step));
+  return Timed(MakeCollective(node, AxisExchange(node, place, backend, *communicator, name)),
+               backend, spent_s);
 }
 
 }  // namespace ridge

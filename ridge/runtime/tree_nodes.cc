@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "ridge/backend/host_kernel.h"
-#include "ridge/core/process.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/dist/tree_sum.h"
+#include "ridge/runtime/rank_kernels.h"
 
 namespace ridge {
 
@@ -159,25 +159,6 @@ class TreeSumKernel : public HostKernel<TreeSumKernel> {
   const std::unique_ptr<TreeSum> sum_;
 };
 
-// Adds the seconds of another kernel to what a step spends in collectives.
-class TimedKernel : public HostKernel<TimedKernel> {
- public:
-  TimedKernel(std::unique_ptr<Kernel> kernel, Backend& backend, double& spent_s)
-      : kernel_(std::move(kernel)), stream_(backend.device().stream(0)), spent_s_(spent_s) {}
-
-  Status Run(const KernelBuffers& buffers) {
-    const double begin_s = MonotonicSeconds();
-    RIDGE_RETURN_IF_ERROR(kernel_->Enqueue(stream_, buffers));
-    spent_s_ += MonotonicSeconds() - begin_s;
-    return Status();
-  }
-
- private:
-  const std::unique_ptr<Kernel> kernel_;
-  Stream& stream_;
-  double& spent_s_;
-};
-
 // Runs another kernel on the thread that has the communicator, and waits for it.
 class OnExchangeThread : public HostKernel<OnExchangeThread> {
  public:
@@ -228,19 +209,6 @@ class WaitKernel : public HostKernel<WaitKernel> {
  private:
   const std::shared_ptr<SumJob> job_;
   ExchangeThread& thread_;
-};
-
-// Of a plan that is timed without the other ranks.
-class NobodyElse : public HostKernel<NobodyElse> {
- public:
-  explicit NobodyElse(int ranks) : ranks_(ranks) {}
-  Status Run(const KernelBuffers&) {
-    return Status(ErrorCode::kUnavailable,
-                  fmt::format("a step of {} ranks runs on all of them together", ranks_));
-  }
-
- private:
-  const int ranks_;
 };
 
 }  // namespace
@@ -374,7 +342,7 @@ std::unique_ptr<Kernel> MakeWithRanks(const TreeMemory& memory, const PlannedNod
           std::make_unique<OnExchangeThread>(std::move(kernel), backend, ranks.exchange->thread);
   }
   if (ranks.spent_s == nullptr) return kernel;
-  return std::make_unique<TimedKernel>(std::move(kernel), backend, *ranks.spent_s);
+  return Timed(std::move(kernel), backend, *ranks.spent_s);
 }
 
 }  // namespace
@@ -391,7 +359,7 @@ Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const P
   } else if (name == kAllGatherKernel && share.ranks == 1) {
     kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr, memory.step.name);
   } else if (ranks.communicator == nullptr) {
-    kernel = std::make_unique<NobodyElse>(share.ranks);
+    kernel = MakeNobodyElse(share.ranks);
   } else {
     kernel = MakeWithRanks(memory, node, backend, ranks);
   }
