@@ -1,4 +1,4 @@
-"""`ridge plan --mesh`: what a rank of many devices keeps and sends, and what is refused."""
+"""`--mesh`: what a rank of many devices keeps and sends, and what is refused."""
 import json
 import unittest
 
@@ -38,6 +38,21 @@ class Mesh(RidgeTest):
             for what in ("parameters", "gradients", "optimizer"):
                 key = f"{what}_bytes"
                 self.assertEqual(plan["rank"][key], one[key] // (4 if what in cut else 1), what)
+
+    def test_a_training_keeps_what_the_formula_of_zero_says(self):
+        for stage in ("none", "zero1", "zero2", "zero3"):
+            with self.subTest(stage=stage):
+                words = ["--mesh", "d=2", "--shard", stage]
+                planned = json.loads(self.ok("plan", GPT, "--batch", "8", *words, "--json"))["rank"]
+                self.ok("train", GPT, "--data", "synthetic", "--batch", "8", "--steps", "2", "--threads", "1", "-q", *words,
+                        "--out", stage)
+                kept = self.read_json(f"{stage}/plan.json")["breakdown"]
+                self.assertEqual(kept["optimizer"], planned["optimizer_bytes"])
+                constants = kept["parameters"] - planned["parameters_bytes"]  # numbers of 64 bytes each
+                self.assertTrue(0 <= constants <= 512, constants)
+                for rank in self.read_json(f"{stage}/summary.json")["ranks"]:
+                    self.assertEqual(rank["measured"]["arena_bytes"], rank["planned"]["arena_bytes"])
+                    self.assertLessEqual(rank["measured"]["peak_bytes"], rank["planned"]["peak_bytes"])
 
     def test_a_rank_needs_less_memory_the_more_is_cut(self):
         peaks = [self.plan(*words)["rank"]["arena_bytes"]
