@@ -15,7 +15,7 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kPlacement = 64;
-constexpr double kHardlySlower = 1.02;
+constexpr double kHardlySlower = 1.05;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 template <typename T>

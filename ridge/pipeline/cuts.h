@@ -59,7 +59,7 @@ struct CutRequest {
 };
 
 // The borders of the chunks but the first: increasing positions.  The largest chunk's seconds are
-// the least that are possible within the limit; among cuts at most 2 % worse the one that sends the
+// the least that are possible within the limit; among cuts at most 5 % worse the one that sends the
 // fewest bytes, of these the first.
 //
 // Fails with kInvalidArgument when there are fewer positions than chunks, with kUnsupported when an
