@@ -12,16 +12,16 @@
 namespace ridge {
 namespace {
 
-Status Wrong(const Schedule& schedule, const std::string& what) {
+Status Wrong(const PipelineSchedule& schedule, const std::string& what) {
   return Status(ErrorCode::kInternal, fmt::format("schedule {}: {}", schedule.name, what));
 }
 
-std::string TextOf(const Schedule& schedule, const Operation& operation) {
+std::string TextOf(const PipelineSchedule& schedule, const Operation& operation) {
   return OperationText(operation, schedule.chunks / schedule.devices);
 }
 
 // What has to stand before an operation on the same device.
-std::vector<Operation> LocalNeeds(const Schedule& schedule, const Operation& o) {
+std::vector<Operation> LocalNeeds(const PipelineSchedule& schedule, const Operation& o) {
   const auto apart = [&](int other) {
     return schedule.DeviceOf(other) != schedule.DeviceOf(o.chunk);
   };
@@ -46,7 +46,7 @@ std::vector<Operation> LocalNeeds(const Schedule& schedule, const Operation& o) 
   }
 }
 
-Status CheckDevice(const Schedule& schedule, int device, std::set<Operation>& all) {
+Status CheckDevice(const PipelineSchedule& schedule, int device, std::set<Operation>& all) {
   std::map<std::pair<PipelineOp, int>, int> last;  // micro batch of an operation and chunk
   for (const Operation& o : schedule.ops[static_cast<size_t>(device)]) {
     const std::string text = TextOf(schedule, o);
@@ -70,8 +70,8 @@ Status CheckDevice(const Schedule& schedule, int device, std::set<Operation>& al
   return Status();
 }
 
-std::set<Operation> ExpectedOps(const Schedule& schedule) {
-  Schedule expected = schedule;
+std::set<Operation> ExpectedOps(const PipelineSchedule& schedule) {
+  PipelineSchedule expected = schedule;
   for (int d = 0; d < schedule.devices; ++d) {
     std::vector<Operation>& ops = expected.ops[static_cast<size_t>(d)];
     ops.clear();
@@ -89,7 +89,7 @@ std::set<Operation> ExpectedOps(const Schedule& schedule) {
   return all;
 }
 
-Status CheckComplete(const Schedule& schedule) {
+Status CheckComplete(const PipelineSchedule& schedule) {
   if (schedule.ops.size() != static_cast<size_t>(schedule.devices))
     return Wrong(schedule, fmt::format("has operations of {} devices; there are {}",
                                        schedule.ops.size(), schedule.devices));
@@ -113,7 +113,7 @@ Status CheckComplete(const Schedule& schedule) {
 
 class Simulation {
  public:
-  Simulation(const Schedule& schedule, int capacity)
+  Simulation(const PipelineSchedule& schedule, int capacity)
       : schedule_(schedule), capacity_(capacity), at_(schedule.ops.size(), 0) {}
 
   bool Ends() {
@@ -175,7 +175,7 @@ class Simulation {
     return moved;
   }
 
-  const Schedule& schedule_;
+  const PipelineSchedule& schedule_;
   const int capacity_;
   std::vector<size_t> at_;          // by device: the operation that it is at
   std::map<Channel, int> waiting_;  // messages that were sent and not received
@@ -183,7 +183,7 @@ class Simulation {
 
 }  // namespace
 
-Status CheckSchedule(const Schedule& schedule, int capacity) {
+Status CheckSchedule(const PipelineSchedule& schedule, int capacity) {
   RIDGE_RETURN_IF_ERROR(CheckComplete(schedule));
   Simulation simulation(schedule, capacity);
   if (simulation.Ends()) return Status();
@@ -192,13 +192,13 @@ Status CheckSchedule(const Schedule& schedule, int capacity) {
                                      capacity, simulation.Circle(), LeastCapacity(schedule)));
 }
 
-int LeastCapacity(const Schedule& schedule) {
+int LeastCapacity(const PipelineSchedule& schedule) {
   int capacity = 0;
   while (capacity < schedule.micros && !Simulation(schedule, capacity).Ends()) ++capacity;
   return capacity;
 }
 
-std::vector<int64_t> MostKeptBytes(const Schedule& schedule,
+std::vector<int64_t> MostKeptBytes(const PipelineSchedule& schedule,
                                    const std::vector<int64_t>& bytes_by_chunk) {
   const PipelineOp last = schedule.separates_weights ? PipelineOp::kWeights : PipelineOp::kBackward;
   std::vector<int64_t> most;
@@ -215,7 +215,7 @@ std::vector<int64_t> MostKeptBytes(const Schedule& schedule,
   return most;
 }
 
-std::vector<int64_t> MostKeptMicros(const Schedule& schedule) {
+std::vector<int64_t> MostKeptMicros(const PipelineSchedule& schedule) {
   return MostKeptBytes(schedule, std::vector<int64_t>(static_cast<size_t>(schedule.chunks), 1));
 }
 

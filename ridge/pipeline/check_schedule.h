@@ -13,18 +13,18 @@ namespace ridge {
 // another device or before what it needs; when micro batches of a chunk are not in increasing order
 // (their sums would have other bits); and when devices wait for each other, with the circle of
 // waiting operations.
-Status CheckSchedule(const Schedule& schedule, int capacity);
+Status CheckSchedule(const PipelineSchedule& schedule, int capacity);
 
 // The least capacity with which no device waits for ever.  REQUIRES: CheckSchedule passes with
 // `schedule.micros`.
-int LeastCapacity(const Schedule& schedule);
+int LeastCapacity(const PipelineSchedule& schedule);
 
 // By device, the largest sum over its chunks of `bytes_by_chunk` (of one micro batch) times the
 // micro batches between their forward and the end of their backward (of their gradients of weights,
 // where these are apart).
-std::vector<int64_t> MostKeptBytes(const Schedule& schedule,
+std::vector<int64_t> MostKeptBytes(const PipelineSchedule& schedule,
                                    const std::vector<int64_t>& bytes_by_chunk);
 // The same in micro batches of chunks.
-std::vector<int64_t> MostKeptMicros(const Schedule& schedule);
+std::vector<int64_t> MostKeptMicros(const PipelineSchedule& schedule);
 
 }  // namespace ridge

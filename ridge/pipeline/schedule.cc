@@ -114,7 +114,7 @@ std::string OperationText(const Operation& operation, int chunks_a_device) {
   return text;
 }
 
-std::string ScheduleText(const Schedule& schedule) {
+std::string ScheduleText(const PipelineSchedule& schedule) {
   std::string text;
   for (size_t d = 0; d < schedule.ops.size(); ++d) {
     text += fmt::format("{}:", d);
@@ -125,7 +125,7 @@ std::string ScheduleText(const Schedule& schedule) {
   return text;
 }
 
-Result<ScheduleKind> ParseSchedule(const std::string& text) {
+Result<ScheduleKind> ParseScheduleKind(const std::string& text) {
   const size_t colon = std::min(text.find(':'), text.size());
   ScheduleKind kind;
   bool known = false;
@@ -144,8 +144,8 @@ Result<ScheduleKind> ParseSchedule(const std::string& text) {
   }
   if (known) return kind;
   return InvalidArgument(fmt::format(
-      "--schedule is '{}'; it must be gpipe, 1f1b, interleaved:CHUNKS (2 to {} a device) or "
-      "zero-bubble. hint: --schedule 1f1b",
+      "--pipeline is '{}'; it must be gpipe, 1f1b, interleaved:CHUNKS (2 to {} a device) or "
+      "zero-bubble. hint: --pipeline 1f1b",
       text, kMostChunks));
 }
 
@@ -155,9 +155,9 @@ std::string ScheduleKindText(const ScheduleKind& kind) {
   return NameOf(kind.order);
 }
 
-Result<Schedule> MakeSchedule(const ScheduleKind& kind, int devices, int micros) {
+Result<PipelineSchedule> MakeSchedule(const ScheduleKind& kind, int devices, int micros) {
   RIDGE_RETURN_IF_ERROR(CheckCounts(kind, devices, micros));
-  Schedule schedule;
+  PipelineSchedule schedule;
   schedule.name = ScheduleKindText(kind);
   schedule.devices = devices;
   schedule.chunks = devices * kind.chunks_a_device;
@@ -177,7 +177,7 @@ Result<Schedule> MakeSchedule(const ScheduleKind& kind, int devices, int micros)
   return schedule;
 }
 
-void InsertMessages(Schedule& schedule) {
+void InsertMessages(PipelineSchedule& schedule) {
   const auto crosses = [&](int from, int to) {
     return to >= 0 && to < schedule.chunks && schedule.DeviceOf(from) != schedule.DeviceOf(to);
   };

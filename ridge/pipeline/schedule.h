@@ -1,4 +1,4 @@
-// Schedule: what each device of a pipeline does in one update, in order, as data.
+// PipelineSchedule: what each device of a pipeline does in one update, in order, as data.
 //
 // A model is cut into chunks; device d of p has the chunks d, d + p, d + 2p, ..  An update has
 // micro batches 0, 1, ..  A chunk sends what the next chunk's forward reads (activations), and what
@@ -37,7 +37,7 @@ struct Operation {
   auto operator<=>(const Operation&) const = default;
 };
 
-struct Schedule {
+struct PipelineSchedule {
   std::string name;  // "1f1b"
   int devices = 1;
   int chunks = 1;  // a multiple of the devices
@@ -46,7 +46,7 @@ struct Schedule {
   std::vector<std::vector<Operation>> ops;  // by device
 
   int DeviceOf(int chunk) const { return chunk % devices; }
-  bool operator==(const Schedule&) const = default;
+  bool operator==(const PipelineSchedule&) const = default;
 };
 
 // The chunk at the other end of a send or receive.
@@ -55,7 +55,7 @@ int PeerChunk(const Operation& operation);
 // "sF2@5"; `chunks_a_device` > 1 shows the chunk.
 std::string OperationText(const Operation& operation, int chunks_a_device);
 // A device a line: "0: F0 sF0 F1 sF1 rB0 B0 rB1 B1".
-std::string ScheduleText(const Schedule& schedule);
+std::string ScheduleText(const PipelineSchedule& schedule);
 
 // ---- Generators.  Forwards, backwards and gradients of weights of a chunk are in the order of the
 // micro batches in all of them, so the sums over micro batches have the same bits in all of them.
@@ -71,7 +71,7 @@ struct ScheduleKind {
 
 // "gpipe", "1f1b", "interleaved:2" (chunks a device; 2 where none is written), "zero-bubble".
 // Fails with kInvalidArgument.
-Result<ScheduleKind> ParseSchedule(const std::string& text);
+Result<ScheduleKind> ParseScheduleKind(const std::string& text);
 std::string ScheduleKindText(const ScheduleKind& kind);
 
 // gpipe        all forwards, then all backwards (Huang et al., 2019)
@@ -82,10 +82,10 @@ std::string ScheduleKindText(const ScheduleKind& kind);
 //
 // Fails with kInvalidArgument when there is less than 1 of something, and for interleaved when the
 // devices do not divide the micro batches.
-Result<Schedule> MakeSchedule(const ScheduleKind& kind, int devices, int micros);
+Result<PipelineSchedule> MakeSchedule(const ScheduleKind& kind, int devices, int micros);
 
 // Inserts the sends and receives: a receive before its reader, a send behind its writer.
 // REQUIRES: `schedule.ops` has none.
-void InsertMessages(Schedule& schedule);
+void InsertMessages(PipelineSchedule& schedule);
 
 }  // namespace ridge

@@ -10,15 +10,15 @@ namespace {
 
 using testing::ElementsAre;
 
-Schedule Made(const std::string& kind, int devices, int micros) {
-  const Result<Schedule> schedule = MakeSchedule(*ParseSchedule(kind), devices, micros);
+PipelineSchedule Made(const std::string& kind, int devices, int micros) {
+  const Result<PipelineSchedule> schedule = MakeSchedule(*ParseScheduleKind(kind), devices, micros);
   EXPECT_TRUE(schedule.ok()) << schedule.status().message();
-  return schedule.ok() ? *schedule : Schedule();
+  return schedule.ok() ? *schedule : PipelineSchedule();
 }
 
 // Without messages.
 std::string ComputeText(const std::string& kind, int devices, int micros) {
-  Schedule schedule = Made(kind, devices, micros);
+  PipelineSchedule schedule = Made(kind, devices, micros);
   for (std::vector<Operation>& ops : schedule.ops)
     std::erase_if(ops, [](const Operation& o) { return !o.is_compute(); });
   return ScheduleText(schedule);
@@ -51,22 +51,22 @@ TEST(Schedule, ReceivesBeforeAReaderAndSendsBehindAWriter) {
 
 TEST(Schedule, IsPrintedAsItIsRead) {
   for (const char* text : {"gpipe", "1f1b", "interleaved:2", "interleaved:4", "zero-bubble"})
-    EXPECT_EQ(ScheduleKindText(*ParseSchedule(text)), text);
-  EXPECT_EQ(ScheduleKindText(*ParseSchedule("interleaved")), "interleaved:2");
+    EXPECT_EQ(ScheduleKindText(*ParseScheduleKind(text)), text);
+  EXPECT_EQ(ScheduleKindText(*ParseScheduleKind("interleaved")), "interleaved:2");
 }
 
 TEST(Schedule, RefusesWithWhatIsThereAndWhatShouldBe) {
   for (const char* text :
        {"", "2f2b", "1f1b:2", "interleaved:", "interleaved:1", "interleaved:x"}) {
-    EXPECT_EQ(ParseSchedule(text).status().message(),
-              "--schedule is '" + std::string(text) +
+    EXPECT_EQ(ParseScheduleKind(text).status().message(),
+              "--pipeline is '" + std::string(text) +
                   "'; it must be gpipe, 1f1b, interleaved:CHUNKS (2 to 64 a device) or "
-                  "zero-bubble. hint: --schedule 1f1b");
+                  "zero-bubble. hint: --pipeline 1f1b");
   }
-  EXPECT_EQ(MakeSchedule(*ParseSchedule("interleaved:2"), 4, 6).status().message(),
+  EXPECT_EQ(MakeSchedule(*ParseScheduleKind("interleaved:2"), 4, 6).status().message(),
             "schedule interleaved:2: 6 micro batches on 4 devices; they must be a multiple. hint: "
             "--accumulate 8");
-  EXPECT_EQ(MakeSchedule(*ParseSchedule("gpipe"), 4, 0).status().message(),
+  EXPECT_EQ(MakeSchedule(*ParseScheduleKind("gpipe"), 4, 0).status().message(),
             "schedule gpipe: 4 devices, 0 micro batches; there must be 1 of each. hint: --mesh p=2 "
             "--accumulate 4");
 }
@@ -78,7 +78,7 @@ void ForAllSchedules(const Do& what) {
     for (int m = 1; m <= 12; ++m) {
       for (const char* kind :
            {"gpipe", "1f1b", "zero-bubble", "interleaved:2", "interleaved:3", "interleaved:4"}) {
-        const Result<Schedule> schedule = MakeSchedule(*ParseSchedule(kind), p, m);
+        const Result<PipelineSchedule> schedule = MakeSchedule(*ParseScheduleKind(kind), p, m);
         if (!schedule.ok()) {
           EXPECT_NE(m % p, 0) << kind;
           continue;
@@ -90,7 +90,7 @@ void ForAllSchedules(const Do& what) {
 }
 
 TEST(Schedule, OfAnySizeIsCompleteAndEndsWithFewMessagesWaiting) {
-  ForAllSchedules([](const Schedule& s) {
+  ForAllSchedules([](const PipelineSchedule& s) {
     const Status status = CheckSchedule(s, /*capacity=*/s.micros);
     EXPECT_TRUE(status.ok()) << status.message();
     const bool interleaved = s.chunks > s.devices;
@@ -110,12 +110,12 @@ TEST(Schedule, KeepsAsManyMicroBatchesAsItsPaperSays) {
 
 // ---- what a checker must find
 
-std::string Broken(Schedule schedule, int capacity = 8) {
+std::string Broken(PipelineSchedule schedule, int capacity = 8) {
   return CheckSchedule(schedule, capacity).message();
 }
 
 TEST(CheckSchedule, FindsWhatIsMissingOrTooMuch) {
-  Schedule s = Made("1f1b", 2, 2);
+  PipelineSchedule s = Made("1f1b", 2, 2);
   s.ops[1].pop_back();
   EXPECT_EQ(Broken(s), "schedule 1f1b: sB1 of chunk 1 is missing on device 1");
   s = Made("1f1b", 2, 2);
@@ -130,7 +130,7 @@ TEST(CheckSchedule, FindsWhatIsMissingOrTooMuch) {
 }
 
 TEST(CheckSchedule, FindsWhatComesTooEarly) {
-  Schedule s = Made("1f1b", 2, 2);
+  PipelineSchedule s = Made("1f1b", 2, 2);
   std::swap(s.ops[1][0], s.ops[1][1]);
   EXPECT_EQ(Broken(s), "schedule 1f1b: device 1 has F0 before rF0; it must come behind");
   s = Made("1f1b", 2, 2);
@@ -139,7 +139,7 @@ TEST(CheckSchedule, FindsWhatComesTooEarly) {
 }
 
 TEST(CheckSchedule, FindsSumsInAnotherOrder) {
-  Schedule s = Made("gpipe", 1, 3);
+  PipelineSchedule s = Made("gpipe", 1, 3);
   std::swap(s.ops[0][3], s.ops[0][4]);
   EXPECT_EQ(Broken(s),
             "schedule gpipe: device 0 has B0 behind micro batch 1; micro batches of a chunk must "

@@ -29,7 +29,7 @@ class Splitting {
         sends_backward_(forward_out_),
         keeps_(forward_out_) {}
 
-  Result<std::vector<Stage>> Run(const Graph& update) {
+  Result<std::vector<PipelineStage>> Run(const Graph& update) {
     for (size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].begin = s == 0 ? 0 : borders_[s - 1];
       stages_[s].end = s == borders_.size() ? places_.positions : borders_[s];
@@ -232,7 +232,7 @@ class Splitting {
   }
 
   void ListValues(size_t s) {
-    Stage& stage = stages_[s];
+    PipelineStage& stage = stages_[s];
     for (size_t v = 0; v < micro_.values().size(); ++v) {
       const ValueInfo& info = micro_.values()[v];
       if (sends_forward_[s][v]) {
@@ -252,7 +252,7 @@ class Splitting {
   const std::vector<int>& borders_;
   const GraphUses uses_;
   const bool separate_weights_;
-  std::vector<Stage> stages_;
+  std::vector<PipelineStage> stages_;
   Marks forward_out_, backward_out_;      // outputs of the graphs
   Marks sends_forward_, sends_backward_;  // by the stage that sends
   Marks keeps_;
@@ -265,9 +265,10 @@ int StageOf(int position, const std::vector<int>& borders) {
                           borders.begin());
 }
 
-Result<std::vector<Stage>> MakeStages(const Graph& micro, const Graph& update,
-                                      const StepPlaces& places, const std::vector<int>& borders,
-                                      bool separate_weights) {
+Result<std::vector<PipelineStage>> MakeStages(const Graph& micro, const Graph& update,
+                                              const StepPlaces& places,
+                                              const std::vector<int>& borders,
+                                              bool separate_weights) {
   return Splitting(micro, places, borders, separate_weights).Run(update);
 }
 

@@ -7,7 +7,8 @@
 // kept of the micro batch, or from what it received.
 //
 //   StepPlaces places = *PlaceStep(micro, update);
-//   std::vector<Stage> stages = *MakeStages(micro, update, places, borders, separate_weights);
+//   std::vector<PipelineStage> stages = *MakeStages(micro, update, places, borders,
+//   separate_weights);
 //
 // Pure.  Every addition is one of the whole step, in its order, so the bits are those of the whole
 // step with the same micro batches.
@@ -20,7 +21,7 @@
 
 namespace ridge {
 
-struct Stage {
+struct PipelineStage {
   int begin = 0, end = 0;  // positions
 
   Graph forward, backward;
@@ -43,9 +44,10 @@ struct Stage {
 // `borders`: increasing positions, where all stages but the first begin.
 // Fails with kUnsupported when an updated variable is read in two stages, when the update needs
 // two exchanges, and when an update graph's value is of all stages but its variable is not.
-Result<std::vector<Stage>> MakeStages(const Graph& micro, const Graph& update,
-                                      const StepPlaces& places, const std::vector<int>& borders,
-                                      bool separate_weights);
+Result<std::vector<PipelineStage>> MakeStages(const Graph& micro, const Graph& update,
+                                              const StepPlaces& places,
+                                              const std::vector<int>& borders,
+                                              bool separate_weights);
 
 // The stage of a position.
 int StageOf(int position, const std::vector<int>& borders);

@@ -12,7 +12,7 @@ namespace {
 
 class Clock {
  public:
-  Clock(const Schedule& schedule, const std::vector<ChunkSeconds>& seconds)
+  Clock(const PipelineSchedule& schedule, const std::vector<ChunkSeconds>& seconds)
       : schedule_(schedule),
         seconds_(seconds),
         at_(schedule.ops.size(), 0),
@@ -74,7 +74,7 @@ class Clock {
     }
   }
 
-  const Schedule& schedule_;
+  const PipelineSchedule& schedule_;
   const std::vector<ChunkSeconds>& seconds_;
   std::vector<size_t> at_;
   std::vector<double> now_;
@@ -91,7 +91,7 @@ char Letter(const Operation& o) {
 
 }  // namespace
 
-Timeline TimeSchedule(const Schedule& schedule, const std::vector<ChunkSeconds>& seconds) {
+Timeline TimeSchedule(const PipelineSchedule& schedule, const std::vector<ChunkSeconds>& seconds) {
   return Clock(schedule, seconds).Run();
 }
 

@@ -32,7 +32,7 @@ struct Timeline {
 };
 
 // REQUIRES: CheckSchedule passes with `schedule.micros`, and `seconds` has one entry a chunk.
-Timeline TimeSchedule(const Schedule& schedule, const std::vector<ChunkSeconds>& seconds);
+Timeline TimeSchedule(const PipelineSchedule& schedule, const std::vector<ChunkSeconds>& seconds);
 
 // The share of idle time where all chunks take the same seconds, backward and gradients of weights
 // together twice the forward, and transfers take none:

@@ -7,12 +7,12 @@ namespace {
 
 constexpr double kForwardS = 1.5;
 
-Schedule Made(const std::string& kind, int devices, int micros) {
-  return *MakeSchedule(*ParseSchedule(kind), devices, micros);
+PipelineSchedule Made(const std::string& kind, int devices, int micros) {
+  return *MakeSchedule(*ParseScheduleKind(kind), devices, micros);
 }
 
 // Chunks of equal seconds whose transfers take none.
-Timeline EqualChunks(const Schedule& schedule) {
+Timeline EqualChunks(const PipelineSchedule& schedule) {
   ChunkSeconds seconds;
   seconds.forward_s = kForwardS;
   seconds.backward_s = schedule.separates_weights ? kForwardS : 2 * kForwardS;
@@ -25,8 +25,8 @@ TEST(Timeline, HasTheBubbleOfTheClosedForm) {
   for (int p = 1; p <= 6; ++p) {
     for (int m : {1, 2, 5, 6, 8, 12, 20}) {
       for (const char* text : {"gpipe", "1f1b", "interleaved:2", "interleaved:3", "zero-bubble"}) {
-        const ScheduleKind kind = *ParseSchedule(text);
-        const Result<Schedule> schedule = MakeSchedule(kind, p, m);
+        const ScheduleKind kind = *ParseScheduleKind(text);
+        const Result<PipelineSchedule> schedule = MakeSchedule(kind, p, m);
         if (!schedule.ok() || (schedule->separates_weights && m < p)) continue;
         EXPECT_NEAR(EqualChunks(*schedule).bubble_share, EqualStagesBubble(kind, p, m), 1e-12)
             << text << " p=" << p << " m=" << m;

@@ -34,7 +34,7 @@ class UpdateSplit {
     }
   }
 
-  Status Run(std::vector<Stage>& stages) {
+  Status Run(std::vector<PipelineStage>& stages) {
     for (const Node& node : graph_.nodes()) RIDGE_RETURN_IF_ERROR(Assign(node));
     for (const Node& node : graph_.nodes()) FindShared(node);
     for (size_t s = 0; s < stages.size(); ++s) {
@@ -88,7 +88,7 @@ class UpdateSplit {
     return owner == kNone || owner == stage || (with_all && owner == kAll);
   }
 
-  Status MakeNumbers(int s, Stage& stage) {
+  Status MakeNumbers(int s, PipelineStage& stage) {
     GraphPart part(graph_, fmt::format("{}.numbers", graph_.name),
                    [&](const Node& node) { return IsCopied(node, s, /*with_all=*/false); });
     for (size_t v = 0; v < shared_.size(); ++v) {
@@ -100,7 +100,7 @@ class UpdateSplit {
     return Status();
   }
 
-  Status MakeUpdate(int s, Stage& stage) {
+  Status MakeUpdate(int s, PipelineStage& stage) {
     std::vector<GraphUpdate> updates;
     std::vector<ValueId> roots;
     for (const GraphUpdate& update : graph_.updates()) {
@@ -154,7 +154,7 @@ class UpdateSplit {
 }  // namespace
 
 Status SplitUpdate(const Graph& update, const StepPlaces& places, const std::vector<int>& borders,
-                   std::vector<Stage>& stages) {
+                   std::vector<PipelineStage>& stages) {
   return UpdateSplit(update, places, borders).Run(stages);
 }
 

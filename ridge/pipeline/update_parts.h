@@ -9,6 +9,6 @@ namespace ridge {
 // Sets numbers, update and shares of every stage.  What depends on variables of several stages is
 // computed by every stage that reads it, from values that all get.
 Status SplitUpdate(const Graph& update, const StepPlaces& places, const std::vector<int>& borders,
-                   std::vector<Stage>& stages);
+                   std::vector<PipelineStage>& stages);
 
 }  // namespace ridge

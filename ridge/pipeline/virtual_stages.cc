@@ -22,12 +22,12 @@ Status NotThere(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-Result<VirtualStages> VirtualStages::Create(std::vector<Stage> stages, const Schedule& schedule,
-                                            uint64_t seed) {
+Result<VirtualStages> VirtualStages::Create(std::vector<PipelineStage> stages,
+                                            const PipelineSchedule& schedule, uint64_t seed) {
   RIDGE_CHECK(stages.size() == static_cast<size_t>(schedule.chunks), "a stage is a chunk");
   VirtualStages virtual_stages(std::move(stages), schedule);
   for (size_t s = 0; s < virtual_stages.stages_.size(); ++s) {
-    const Stage& stage = virtual_stages.stages_[s];
+    const PipelineStage& stage = virtual_stages.stages_[s];
     for (const Graph* graph :
          {&stage.forward, &stage.backward, &stage.weights, &stage.numbers, &stage.update}) {
       RIDGE_RETURN_IF_ERROR(
@@ -96,7 +96,7 @@ Status VirtualStages::RunGraph(const Graph& graph, NamedNumbers& variables,
 
 Result<bool> VirtualStages::Run(const Operation& o, const NamedNumbers& inputs) {
   const auto s = static_cast<size_t>(o.chunk);
-  const Stage& stage = stages_[s];
+  const PipelineStage& stage = stages_[s];
   const auto graph = [&]() -> const Graph& {
     return o.op == PipelineOp::kForward    ? stage.forward
            : o.op == PipelineOp::kBackward ? stage.backward
@@ -107,7 +107,7 @@ Result<bool> VirtualStages::Run(const Operation& o, const NamedNumbers& inputs) 
       const int from = o.chunk + (o.op == PipelineOp::kForward ? -1 : 1);
       if (from >= 0 && from < schedule_.chunks &&
           schedule_.DeviceOf(from) == schedule_.DeviceOf(o.chunk)) {
-        const Stage& other = stages_[static_cast<size_t>(from)];
+        const PipelineStage& other = stages_[static_cast<size_t>(from)];
         for (const std::string& name :
              o.op == PipelineOp::kForward ? other.sends_forward : other.sends_backward)
           Kept(o)[name] = kept_.at({from, o.micro}).at(name);

@@ -19,8 +19,8 @@ class VirtualStages {
   using NamedNumbers = std::map<std::string, Numbers>;  // row-major
 
   // Stage c is chunk c of the schedule.  Variables start as their Init says.
-  static Result<VirtualStages> Create(std::vector<Stage> stages, const Schedule& schedule,
-                                      uint64_t seed = 0);
+  static Result<VirtualStages> Create(std::vector<PipelineStage> stages,
+                                      const PipelineSchedule& schedule, uint64_t seed = 0);
 
   // One update.  `inputs`: of each micro batch, by name; `update_inputs`: of the update.  Gives the
   // outputs of the micro batches, in order, and then those of the update.  Fails with kInternal
@@ -32,7 +32,7 @@ class VirtualStages {
   NamedNumbers Variables() const;
 
  private:
-  VirtualStages(std::vector<Stage> stages, const Schedule& schedule)
+  VirtualStages(std::vector<PipelineStage> stages, const PipelineSchedule& schedule)
       : stages_(std::move(stages)), schedule_(schedule), variables_(stages_.size()) {}
   Status AddVariables(const Graph& graph, NamedNumbers& variables, uint64_t seed);
   // False: a receive whose message is not there.
@@ -42,8 +42,8 @@ class VirtualStages {
   Result<NamedNumbers> Update(const NamedNumbers& inputs);
   NamedNumbers& Kept(const Operation& o) { return kept_[{o.chunk, o.micro}]; }
 
-  std::vector<Stage> stages_;
-  Schedule schedule_;
+  std::vector<PipelineStage> stages_;
+  PipelineSchedule schedule_;
   std::vector<NamedNumbers> variables_;               // by stage
   std::map<std::pair<int, int>, NamedNumbers> kept_;  // by stage and micro batch
   std::map<Operation, NamedNumbers> messages_;        // by send

@@ -45,7 +45,8 @@ void ExpectEqualUnderAllSchedules(const std::string& spec, int devices, int micr
   ASSERT_TRUE(want.ok()) << want.status().message();
   std::optional<StepResults> first;
   for (const char* kind : {"gpipe", "1f1b", "interleaved:2", "zero-bubble"}) {
-    const Result<Schedule> schedule = MakeSchedule(*ParseSchedule(kind), devices, micros);
+    const Result<PipelineSchedule> schedule =
+        MakeSchedule(*ParseScheduleKind(kind), devices, micros);
     if (!schedule.ok()) continue;
     const Result<std::vector<int>> borders = Cuts(*step, schedule->chunks);
     ASSERT_TRUE(borders.ok()) << kind << ": " << borders.status().message();

@@ -23,8 +23,9 @@ int Below(Random& random, int end) {
 }
 
 // Devices take turns by chance; each does by chance one of what it can.
-Schedule RandomSchedule(int devices, int chunks, int micros, bool separates, Random& random) {
-  Schedule s;
+PipelineSchedule RandomSchedule(int devices, int chunks, int micros, bool separates,
+                                Random& random) {
+  PipelineSchedule s;
   s.name = "random";
   s.devices = devices;
   s.chunks = chunks;
@@ -99,7 +100,7 @@ void CheckSeed(int seed) {
   ASSERT_TRUE(want.ok()) << want.status().message();
   std::optional<StepResults> first;
   for (bool separates : {false, true}) {
-    const Schedule schedule = RandomSchedule(devices, chunks, micros, separates, random);
+    const PipelineSchedule schedule = RandomSchedule(devices, chunks, micros, separates, random);
     const Status status = CheckSchedule(schedule, micros);
     ASSERT_TRUE(status.ok()) << status.message() << "\n" << ScheduleText(schedule);
     const Result<StepResults> got = RunStages(*step, borders, schedule, /*updates=*/1);

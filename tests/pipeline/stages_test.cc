@@ -34,11 +34,11 @@ std::string StagesText(const std::string& spec, int64_t batch, int chunks) {
   const Result<std::vector<int>> borders =
       ChooseCuts(costs, {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1), 0});
   if (!borders.ok()) return text + borders.status().message() + "\n";
-  const Result<std::vector<Stage>> stages =
+  const Result<std::vector<PipelineStage>> stages =
       MakeStages(step->micro, step->update, step->places, *borders, /*separate_weights=*/true);
   if (!stages.ok()) return text + stages.status().message() + "\n";
   const double all = costs.Seconds(0, costs.positions());
-  for (const Stage& s : *stages) {
+  for (const PipelineStage& s : *stages) {
     text += fmt::format(
         "  {:>4} forward {:>4} backward {:>4} weights  {:>4.1f} % of operations, keeps {} ({})\n",
         s.forward.nodes().size(), s.backward.nodes().size(), s.weights.nodes().size(),

@@ -83,9 +83,9 @@ Result<StepResults> RunWhole(const WholeStep& step, int micros, int updates) {
 }
 
 Result<StepResults> RunStages(const WholeStep& step, const std::vector<int>& borders,
-                              const Schedule& schedule, int updates) {
+                              const PipelineSchedule& schedule, int updates) {
   RIDGE_ASSIGN_OR_RETURN(
-      std::vector<Stage> stages,
+      std::vector<PipelineStage> stages,
       MakeStages(step.micro, step.update, step.places, borders, schedule.separates_weights));
   RIDGE_ASSIGN_OR_RETURN(VirtualStages devices, VirtualStages::Create(std::move(stages), schedule));
   StepResults results;

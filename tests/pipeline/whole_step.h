@@ -31,7 +31,7 @@ struct StepResults {
 // Updates on one device without stages, and with them.
 Result<StepResults> RunWhole(const WholeStep& step, int micros, int updates);
 Result<StepResults> RunStages(const WholeStep& step, const std::vector<int>& borders,
-                              const Schedule& schedule, int updates);
+                              const PipelineSchedule& schedule, int updates);
 
 // "" or what differs by more than rounding in f64.
 std::string CompareResults(const StepResults& got, const StepResults& want);

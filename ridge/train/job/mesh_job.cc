@@ -62,20 +62,6 @@ Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts) {
   return Status();
 }
 
-Result<std::vector<NamedGraph>> StepsOf(const TrainOptions& options, const Graph& forward,
-                                        const Machine& machine) {
-  RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(options.passes));
-  RIDGE_ASSIGN_OR_RETURN(const Graph simple,
-                         RunPasses(forward, ForwardPasses(passes), machine.query().rules()));
-  TrainingGraphOptions training;
-  training.optimizer = options.optimizer;
-  RIDGE_ASSIGN_OR_RETURN(training.rates, ParseRateFactors(options.lr_for));
-  training.average_decay = options.ema;
-  training.clip_norm = options.clip_norm;
-  training.accumulate = options.accumulate;
-  return BuildTrainingGraphs(simple, training);
-}
-
 // Seconds of the nodes that run on the device alone.
 double KernelSeconds(const StepPlan& step) {
   const std::vector<double> node_s = PlannedNodeSeconds(step);
@@ -97,14 +83,30 @@ void AddState(const StateBytes& more, bool first, StateBytes& to) {
 
 }  // namespace
 
+Result<std::vector<NamedGraph>> MeshTrainingGraphs(const TrainOptions& options,
+                                                   const Graph& forward, const ForwardInfo& facts,
+                                                   const Machine& machine) {
+  RIDGE_RETURN_IF_ERROR(CheckOneSlice(options, facts));
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(options.passes));
+  RIDGE_ASSIGN_OR_RETURN(const Graph simple,
+                         RunPasses(forward, ForwardPasses(passes), machine.query().rules()));
+  TrainingGraphOptions training;
+  training.optimizer = options.optimizer;
+  RIDGE_ASSIGN_OR_RETURN(training.rates, ParseRateFactors(options.lr_for));
+  training.average_decay = options.ema;
+  training.clip_norm = options.clip_norm;
+  training.accumulate = options.accumulate;
+  return BuildTrainingGraphs(simple, training);
+}
+
 Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts, const Mesh& mesh, const Sharding& sharding,
                             const Machine& machine) {
-  RIDGE_RETURN_IF_ERROR(CheckOneSlice(options, facts));
   MeshJob job;
   job.mesh = mesh;
   job.sharding = sharding;
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, StepsOf(options, forward, machine));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
+                         MeshTrainingGraphs(options, forward, facts, machine));
   for (NamedGraph& named : graphs) {
     RIDGE_ASSIGN_OR_RETURN(const Graph form, NormalForm(named.graph));
     std::vector<TensorPair> pairs;
