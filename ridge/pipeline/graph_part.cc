@@ -1,5 +1,7 @@
 #include "ridge/pipeline/graph_part.h"
 
+#include "ridge/graph/passes/rewriter.h"
+
 namespace ridge {
 
 GraphPart::GraphPart(const Graph& from, std::string name, std::function<bool(const Node&)> copies)
@@ -53,6 +55,13 @@ Status GraphPart::Update(const GraphUpdate& update) {
   RIDGE_ASSIGN_OR_RETURN(const ValueId value, Get(update.value));
   to_.AddUpdate(variable, value);
   return Status();
+}
+
+Result<Graph> GraphPart::Finish() && {
+  GraphRewriter rewriter(to_);
+  rewriter.CopyLeaves();
+  for (const Node& node : to_.nodes()) RIDGE_RETURN_IF_ERROR(rewriter.Copy(node));
+  return rewriter.Finish();
 }
 
 }  // namespace ridge

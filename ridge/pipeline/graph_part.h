@@ -26,7 +26,8 @@ class GraphPart {
   Status Update(const GraphUpdate& update);
 
   const Graph& graph() const { return to_; }
-  Graph Finish() && { return std::move(to_); }
+  // With all leaves before all nodes, as passes expect of a model.
+  Result<Graph> Finish() &&;
 
  private:
   const Graph& from_;

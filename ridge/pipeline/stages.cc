@@ -163,7 +163,7 @@ class Splitting {
     MarkAnywhere(s, part);
     RIDGE_RETURN_IF_ERROR(AddOutputs(forward_out_[s], part));
     RIDGE_RETURN_IF_ERROR(AddUpdates(s, StepPart::kForward, part));
-    stages_[s].forward = std::move(part).Finish();
+    RIDGE_ASSIGN_OR_RETURN(stages_[s].forward, std::move(part).Finish());
     return Status();
   }
 
@@ -211,7 +211,7 @@ class Splitting {
     }
     RIDGE_RETURN_IF_ERROR(AddUpdates(s, StepPart::kBackward, part));
     if (!separate_weights_) RIDGE_RETURN_IF_ERROR(AddUpdates(s, StepPart::kWeights, part));
-    stages_[s].backward = std::move(part).Finish();
+    RIDGE_ASSIGN_OR_RETURN(stages_[s].backward, std::move(part).Finish());
     return Status();
   }
 
@@ -227,7 +227,7 @@ class Splitting {
       RIDGE_RETURN_IF_ERROR(TakeNodes(s, StepPart::kWeights, part));
       RIDGE_RETURN_IF_ERROR(AddUpdates(s, StepPart::kWeights, part));
     }
-    stages_[s].weights = std::move(part).Finish();
+    RIDGE_ASSIGN_OR_RETURN(stages_[s].weights, std::move(part).Finish());
     return Status();
   }
 

@@ -96,7 +96,7 @@ class UpdateSplit {
       RIDGE_RETURN_IF_ERROR(part.Output(static_cast<ValueId>(v)));
       stage.shares.push_back(graph_.values()[v].name);
     }
-    stage.numbers = std::move(part).Finish();
+    RIDGE_ASSIGN_OR_RETURN(stage.numbers, std::move(part).Finish());
     return Status();
   }
 
@@ -125,7 +125,7 @@ class UpdateSplit {
       if (std::max(0, OwnerOf(output.value).stage) == s)
         RIDGE_RETURN_IF_ERROR(part.Output(output.value));
     for (const GraphUpdate& update : updates) RIDGE_RETURN_IF_ERROR(part.Update(update));
-    stage.update = std::move(part).Finish();
+    RIDGE_ASSIGN_OR_RETURN(stage.update, std::move(part).Finish());
     return Status();
   }
 
