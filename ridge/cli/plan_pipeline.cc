@@ -31,6 +31,7 @@ Json ChunkJson(const PipelineJob& job, size_t c) {
           {"kept_bytes", chunk.kept_bytes},
           {"sent_forward_bytes", chunk.forward_bytes},
           {"sent_backward_bytes", chunk.backward_bytes},
+          {"exchange_bytes", chunk.exchange_bytes},
           {"forward_s", chunk.seconds.forward_s},
           {"backward_s", chunk.seconds.backward_s},
           {"weights_s", chunk.seconds.weights_s},
@@ -64,6 +65,7 @@ void PrintJson(const TrainOptions& options, const PipelineJob& job) {
                      {"bubble", job.timeline.bubble_share},
                      {"equal_stages_bubble",
                       EqualStagesBubble(job.kind, job.schedule.devices, job.schedule.micros)},
+                     {"exchange_s", job.exchange_s},
                      {"step_s", job.step_s},
                      {"one_device_s", job.one_device_s}};
   PrintData(json.dump(2) + "\n");

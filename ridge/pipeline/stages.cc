@@ -265,11 +265,17 @@ int StageOf(int position, const std::vector<int>& borders) {
                           borders.begin());
 }
 
-Result<std::vector<PipelineStage>> MakeStages(const Graph& micro, const Graph& update,
-                                              const StepPlaces& places,
+Result<std::vector<PipelineStage>> MakeStages(const UntiedStep& step,
                                               const std::vector<int>& borders,
                                               bool separate_weights) {
-  return Splitting(micro, places, borders, separate_weights).Run(update);
+  RIDGE_ASSIGN_OR_RETURN(
+      std::vector<PipelineStage> stages,
+      Splitting(step.micro, step.places, borders, separate_weights).Run(step.update));
+  for (const TiedCopy& copy : step.copies) {
+    const int stage = StageOf(step.places.variables.at(copy.variable), borders);
+    stages[static_cast<size_t>(stage)].copies.push_back(copy);
+  }
+  return stages;
 }
 
 }  // namespace ridge

@@ -6,9 +6,8 @@
 // have in the whole step: a graph reads what it needs by name, from the batch, from what the stage
 // kept of the micro batch, or from what it received.
 //
-//   StepPlaces places = *PlaceStep(micro, update);
-//   std::vector<PipelineStage> stages = *MakeStages(micro, update, places, borders,
-//   separate_weights);
+//   UntiedStep step = *UntieWeights(micro, update);
+//   std::vector<PipelineStage> stages = *MakeStages(step, borders, separate_weights);
 //
 // Pure.  Every addition is one of the whole step, in its order, so the bits are those of the whole
 // step with the same micro batches.
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "ridge/pipeline/step_places.h"
+#include "ridge/pipeline/untie.h"
 
 namespace ridge {
 
@@ -39,13 +39,14 @@ struct PipelineStage {
   // of all.
   Graph numbers, update;
   std::vector<std::string> shares;
+
+  std::vector<TiedCopy> copies;  // variables of this stage that it gets behind every update
 };
 
 // `borders`: increasing positions, where all stages but the first begin.
 // Fails with kUnsupported when an updated variable is read in two stages, when the update needs
 // two exchanges, and when an update graph's value is of all stages but its variable is not.
-Result<std::vector<PipelineStage>> MakeStages(const Graph& micro, const Graph& update,
-                                              const StepPlaces& places,
+Result<std::vector<PipelineStage>> MakeStages(const UntiedStep& step,
                                               const std::vector<int>& borders,
                                               bool separate_weights);
 

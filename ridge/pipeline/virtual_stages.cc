@@ -34,7 +34,14 @@ Result<VirtualStages> VirtualStages::Create(std::vector<PipelineStage> stages,
           virtual_stages.AddVariables(*graph, virtual_stages.variables_[s], seed));
     }
   }
+  virtual_stages.CopyTied();
   return virtual_stages;
+}
+
+void VirtualStages::CopyTied() {
+  const NamedNumbers all = Variables();
+  for (size_t s = 0; s < stages_.size(); ++s)
+    for (const TiedCopy& copy : stages_[s].copies) variables_[s][copy.variable] = all.at(copy.of);
 }
 
 Status VirtualStages::AddVariables(const Graph& graph, NamedNumbers& variables, uint64_t seed) {
@@ -180,6 +187,7 @@ Result<NamedNumbers> VirtualStages::Update(const NamedNumbers& inputs) {
     for (const auto& [name, value] : stages_[s].results)
       if (stages_[s].update.FindOutput(value) != kNoValue) outputs[name] = values.at(value);
   }
+  CopyTied();
   return outputs;
 }
 

@@ -40,6 +40,7 @@ class VirtualStages {
   Status RunGraph(const Graph& graph, NamedNumbers& variables, const NamedNumbers& inputs,
                   NamedNumbers& values);
   Result<NamedNumbers> Update(const NamedNumbers& inputs);
+  void CopyTied();
   NamedNumbers& Kept(const Operation& o) { return kept_[{o.chunk, o.micro}]; }
 
   std::vector<PipelineStage> stages_;

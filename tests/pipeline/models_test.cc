@@ -31,7 +31,8 @@ std::vector<double> NodeSeconds(const Graph& micro) {
 }
 
 Result<std::vector<int>> Cuts(const WholeStep& step, int chunks) {
-  const StageCosts costs(step.micro, step.update, step.places, NodeSeconds(step.micro));
+  const StageCosts costs(step.untied.micro, step.untied.update, step.untied.places,
+                         NodeSeconds(step.untied.micro));
   return ChooseCuts(costs, {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1), 0});
 }
 
@@ -61,6 +62,17 @@ void ExpectEqualUnderAllSchedules(const std::string& spec, int devices, int micr
 TEST(Pipeline, GptTrainsAsOnOneDevice) {
   ExpectEqualUnderAllSchedules(kGpt, 2, 4);
   ExpectEqualUnderAllSchedules(kGpt, 3, 3);
+}
+
+// The embedding is in the first stage and, as the head, in the last.
+TEST(Pipeline, TiedGptTrainsAsOnOneDevice) {
+  StepOptions options;
+  options.clip_norm = 0.01;
+  const std::string tied = std::string(kGpt) + ",tied=1";
+  ExpectEqualUnderAllSchedules(tied, 2, 4, options);
+  options.optimizer = "adam";
+  options.clip_norm = 0;
+  ExpectEqualUnderAllSchedules(tied, 3, 3, options);
 }
 
 TEST(Pipeline, BertTrainsAsOnOneDevice) { ExpectEqualUnderAllSchedules(kBert, 2, 4); }

@@ -58,8 +58,8 @@ PipelineSchedule RandomSchedule(int devices, int chunks, int micros, bool separa
 
 // Borders that no changing variable is on both sides of; fewer where there are not so many.
 std::vector<int> RandomBorders(const WholeStep& step, int chunks, Random& random) {
-  const StageCosts costs(step.micro, step.update, step.places,
-                         std::vector<double>(step.micro.nodes().size(), 1));
+  const StageCosts costs(step.untied.micro, step.untied.update, step.untied.places,
+                         std::vector<double>(step.untied.micro.nodes().size(), 1));
   std::vector<int> possible;
   for (int b = 1; b < costs.positions(); ++b)
     if (costs.SharedAt(b).empty()) possible.push_back(b);
@@ -79,7 +79,7 @@ Result<Graph> RandomModel(Random& random) {
     case 2:
       return BuildModel("mlp", {.batch = 2, .dtype = DType::kF64});
     default:
-      return BuildModel("gpt:layers=2,hidden=8,heads=2,context=4,vocab=12,documents=1",
+      return BuildModel("gpt:layers=2,hidden=8,heads=2,context=4,vocab=12,tied=1,documents=1",
                         {.batch = 2, .dtype = DType::kF64});
   }
 }

@@ -30,12 +30,13 @@ std::string StagesText(const std::string& spec, int64_t batch, int chunks) {
   if (!forward.ok()) return text + forward.status().message();
   const Result<WholeStep> step = MakeWholeStep(*forward, 4, {.optimizer = "adam"});
   if (!step.ok()) return text + step.status().message() + "\n";
-  const StageCosts costs(step->micro, step->update, step->places, NodeFlops(step->micro));
+  const StageCosts costs(step->untied.micro, step->untied.update, step->untied.places,
+                         NodeFlops(step->untied.micro));
   const Result<std::vector<int>> borders =
       ChooseCuts(costs, {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1), 0});
   if (!borders.ok()) return text + borders.status().message() + "\n";
   const Result<std::vector<PipelineStage>> stages =
-      MakeStages(step->micro, step->update, step->places, *borders, /*separate_weights=*/true);
+      MakeStages(step->untied, *borders, /*separate_weights=*/true);
   if (!stages.ok()) return text + stages.status().message() + "\n";
   const double all = costs.Seconds(0, costs.positions());
   for (const PipelineStage& s : *stages) {

@@ -58,7 +58,7 @@ Result<WholeStep> MakeWholeStep(const Graph& forward, int micros, const StepOpti
   training.accumulate = micros;
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, BuildTrainingGraphs(forward, training));
   WholeStep step{std::move(graphs.at(0).graph), std::move(graphs.at(1).graph), {}};
-  RIDGE_ASSIGN_OR_RETURN(step.places, PlaceStep(step.micro, step.update));
+  RIDGE_ASSIGN_OR_RETURN(step.untied, UntieWeights(step.micro, step.update));
   return step;
 }
 
@@ -84,9 +84,8 @@ Result<StepResults> RunWhole(const WholeStep& step, int micros, int updates) {
 
 Result<StepResults> RunStages(const WholeStep& step, const std::vector<int>& borders,
                               const PipelineSchedule& schedule, int updates) {
-  RIDGE_ASSIGN_OR_RETURN(
-      std::vector<PipelineStage> stages,
-      MakeStages(step.micro, step.update, step.places, borders, schedule.separates_weights));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<PipelineStage> stages,
+                         MakeStages(step.untied, borders, schedule.separates_weights));
   RIDGE_ASSIGN_OR_RETURN(VirtualStages devices, VirtualStages::Create(std::move(stages), schedule));
   StepResults results;
   for (int u = 0; u < updates; ++u) {

@@ -10,7 +10,7 @@ namespace ridge {
 
 struct WholeStep {
   Graph micro, update;
-  StepPlaces places;
+  UntiedStep untied;
 };
 
 struct StepOptions {

@@ -102,6 +102,15 @@ void AddState(const PipelineStage& stage, PipelineChunk& chunk) {
   }
 }
 
+// What a stage sends for the others' update, and gets behind theirs.
+int64_t ExchangeBytes(const PipelineStage& stage, const Graph& update, const Graph& micro) {
+  int64_t bytes = 0;
+  for (const std::string& name : stage.shares) bytes += update.type(update.FindValue(name)).bytes();
+  for (const TiedCopy& copy : stage.copies)
+    bytes += micro.type(micro.FindValue(copy.variable)).bytes();
+  return bytes;
+}
+
 // Of a device beside what it keeps for micro batches: variables, one set of the batch's inputs,
 // scratch.  Inputs of the graphs that are kept or received are counted as kept.
 int64_t PlacedBytes(const Program& program, const Graph& micro, const Graph& update) {
@@ -126,17 +135,19 @@ struct PlannedCut {
 
 class Planner {
  public:
-  Planner(const TrainOptions& options, const PipelineSchedule& schedule, const NamedGraph& micro,
-          const NamedGraph& update, const Machine& machine, DType operands)
+  // `step` must outlive it.
+  Planner(const TrainOptions& options, const PipelineSchedule& schedule, const UntiedStep& step,
+          const Machine& machine, DType operands)
       : options_(options),
         schedule_(schedule),
-        micro_(micro.graph),
-        update_(update.graph),
+        step_(step),
+        micro_(step.micro),
+        update_(step.update),
         machine_(machine),
         operands_(operands) {}
 
   Result<PipelineJob> Run() {
-    RIDGE_ASSIGN_OR_RETURN(const StepPlaces places, PlaceStep(micro_, update_));
+    const StepPlaces& places = step_.places;
     std::vector<double> node_s = NominalSeconds(micro_, machine_.query());
     int64_t limit_bytes = options_.fit_bytes;
     std::optional<PipelineJob> best;
@@ -146,9 +157,8 @@ class Planner {
       Result<std::vector<int>> borders = ChooseCuts(costs, RequestFor(limit_bytes));
       if (!borders.ok() && !best) return borders.status();
       if (!borders.ok() || !tried.insert(*borders).second) break;
-      RIDGE_ASSIGN_OR_RETURN(
-          const std::vector<PipelineStage> stages,
-          MakeStages(micro_, update_, places, *borders, schedule_.separates_weights));
+      RIDGE_ASSIGN_OR_RETURN(const std::vector<PipelineStage> stages,
+                             MakeStages(step_, *borders, schedule_.separates_weights));
       RIDGE_ASSIGN_OR_RETURN(const PlannedCut cut, PlanStages(stages, costs));
       PipelineJob job = Assemble(cut);
       const int64_t over = job.largest_rank().peak_bytes - options_.fit_bytes;
@@ -157,7 +167,6 @@ class Planner {
       if (!best || IsBetter(job, *best)) best = std::move(job);
       Rescale(places, *borders, costs, cut, node_s);
     }
-    RIDGE_RETURN_IF_ERROR(PriceOneDevice(*best));
     return std::move(*best);
   }
 
@@ -193,6 +202,7 @@ class Planner {
     for (size_t c = 0; c < stages.size(); ++c) {
       PipelineChunk& chunk = cut.chunks[c];
       AddState(stages[c], chunk);
+      chunk.exchange_bytes = ExchangeBytes(stages[c], update_, micro_);
       chunk.kept_bytes = costs.KeptBytes(stages[c].begin)[static_cast<size_t>(stages[c].end)];
       chunk.forward_bytes = stages[c].forward_bytes;
       chunk.backward_bytes = stages[c].backward_bytes;
@@ -252,7 +262,9 @@ class Planner {
       update_s = std::max(update_s, rank.update_s);
       job.ranks.push_back(rank);
     }
-    job.step_s = job.timeline.makespan_s + update_s;
+    for (const PipelineChunk& chunk : job.chunks) job.exchange_bytes += chunk.exchange_bytes;
+    job.exchange_s = job.exchange_bytes > 0 ? SendSecondsOn(machine_, job.exchange_bytes) : 0;
+    job.step_s = job.timeline.makespan_s + update_s + job.exchange_s;
     return job;
   }
 
@@ -269,23 +281,25 @@ class Planner {
     }
   }
 
-  Status PriceOneDevice(PipelineJob& job) const {
-    std::vector<NamedGraph> graphs = {{"micro", micro_}, {"update", update_}};
-    RIDGE_ASSIGN_OR_RETURN(const Program program, PlanGraphs(options_.model, std::move(graphs),
-                                                             options_.passes, operands_, machine_));
-    for (const StepPlan& step : program.steps)
-      job.one_device_s += Sum(PlannedNodeSeconds(step)) *
-                          static_cast<double>(step.name == "micro" ? options_.accumulate : 1);
-    return Status();
-  }
-
   const TrainOptions& options_;
   const PipelineSchedule& schedule_;
+  const UntiedStep& step_;
   const Graph& micro_;
   const Graph& update_;
   const Machine& machine_;
   const DType operands_;
 };
+
+Result<double> OneDeviceSeconds(const TrainOptions& options, const std::vector<NamedGraph>& graphs,
+                                DType operands, const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const Program program,
+                         PlanGraphs(options.model, graphs, options.passes, operands, machine));
+  double seconds = 0;
+  for (const StepPlan& step : program.steps)
+    seconds += Sum(PlannedNodeSeconds(step)) *
+               static_cast<double>(step.name == "micro" ? options.accumulate : 1);
+  return seconds;
+}
 
 }  // namespace
 
@@ -309,9 +323,10 @@ Result<PipelineJob> PlanPipelineJob(const TrainOptions& options, const Graph& fo
   Machine alone = machine;  // sums over micro batches are a device's own
   alone.rank = 0;
   alone.ranks = 1;
-  RIDGE_ASSIGN_OR_RETURN(
-      PipelineJob job,
-      Planner(options, schedule, graphs.at(0), graphs.at(1), alone, operands).Run());
+  RIDGE_ASSIGN_OR_RETURN(const UntiedStep step,
+                         UntieWeights(graphs.at(0).graph, graphs.at(1).graph));
+  RIDGE_ASSIGN_OR_RETURN(PipelineJob job, Planner(options, schedule, step, alone, operands).Run());
+  RIDGE_ASSIGN_OR_RETURN(job.one_device_s, OneDeviceSeconds(options, graphs, operands, alone));
   job.mesh = mesh;
   job.kind = kind;
   return job;

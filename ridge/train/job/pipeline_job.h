@@ -24,8 +24,9 @@ struct PipelineChunk {
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, other_bytes = 0;
   int64_t kept_bytes = 0;  // of a micro batch, between its forward and backward
   int64_t forward_bytes = 0, backward_bytes = 0;  // sent for a micro batch
-  int64_t kernels = 0;                            // of a micro batch and an update
-  ChunkSeconds seconds;                           // of a micro batch
+  int64_t exchange_bytes = 0;  // sent for an update: parts of the norm, tied weights
+  int64_t kernels = 0;         // of a micro batch and an update
+  ChunkSeconds seconds;        // of a micro batch
   double update_s = 0;
 };
 
@@ -44,7 +45,9 @@ struct PipelineJob {
   std::vector<PipelineChunk> chunks;
   std::vector<PipelineRank> ranks;
   Timeline timeline;
-  double step_s = 0;        // timeline and the slowest device's update
+  int64_t exchange_bytes = 0;  // of all stages
+  double exchange_s = 0;
+  double step_s = 0;        // timeline, the slowest device's update, the exchange
   double one_device_s = 0;  // kernels of the same update on one device
 
   const PipelineRank& largest_rank() const;
