@@ -86,8 +86,7 @@ void PrintStages(const PipelineJob& job, const Terminal& terminal) {
     if (interleaved) cells.push_back(std::to_string(job.schedule.DeviceOf(static_cast<int>(c))));
     cells.push_back(std::to_string(chunk.kernels));
     cells.push_back(FormatBytes(chunk.parameters_bytes));
-    cells.push_back(FormatBytes(chunk.parameters_bytes + chunk.gradients_bytes +
-                                chunk.optimizer_bytes + chunk.other_bytes));
+    cells.push_back(FormatBytes(chunk.state_bytes()));
     cells.push_back(FormatBytes(chunk.kept_bytes));
     cells.push_back(FormatSeconds(chunk.seconds.forward_s));
     cells.push_back(FormatSeconds(chunk.seconds.backward_s));
@@ -125,6 +124,9 @@ void PrintText(const TrainOptions& options, const PipelineJob& job, const Termin
       fmt::format("\n  an update takes {}, {} of it after the last micro batch; one device {}\n",
                   FormatSeconds(job.step_s), FormatSeconds(job.step_s - job.timeline.makespan_s),
                   FormatSeconds(job.one_device_s)));
+  if (job.exchange_bytes > 0)
+    PrintData(fmt::format("  stages exchange {} for it, {}\n", FormatBytes(job.exchange_bytes),
+                          FormatSeconds(job.exchange_s)));
   PrintData(
       fmt::format("  bubble {:.1f} %; {:.1f} % if all stages took the same time\n\n",
                   100 * job.timeline.bubble_share,

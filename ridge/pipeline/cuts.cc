@@ -229,8 +229,8 @@ class Cutting {
 
   bool Allowed(int chunk, int begin, int end, double limit_s) const {
     if (costs_.Seconds(begin, end) > limit_s) return false;
-    return ignore_memory_ || request_.limit_bytes == 0 ||
-           Bytes(chunk, begin, end) <= request_.limit_bytes;
+    return ignore_memory_ || request_.limit_bytes.empty() ||
+           Bytes(chunk, begin, end) <= request_.limit_bytes[static_cast<size_t>(chunk)];
   }
 
   Status CheckBorders() const {
@@ -266,7 +266,8 @@ class Cutting {
                               "and what it keeps; {} are allowed. hint: a larger p, or a smaller "
                               "--batch",
                               request_.chunks, FormatBytes(static_cast<int64_t>(least)),
-                              FormatBytes(request_.limit_bytes)));
+                              FormatBytes(*std::max_element(request_.limit_bytes.begin(),
+                                                            request_.limit_bytes.end()))));
   }
 
   const StageCosts& costs_;

@@ -52,10 +52,10 @@ class StageCosts {
 
 struct CutRequest {
   int chunks = 2;
-  // Micro batches that a chunk keeps at once, by chunk; and bytes that a chunk may take for its
-  // state and for what it keeps, 0: any.
+  // Both by chunk: micro batches that it keeps at once, and the bytes that it may take for its
+  // state and what it keeps.
   std::vector<int64_t> kept_micros;
-  int64_t limit_bytes = 0;
+  std::vector<int64_t> limit_bytes = {};  // empty: any
 };
 
 // The borders of the chunks but the first: increasing positions.  The largest chunk's seconds are

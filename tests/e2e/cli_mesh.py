@@ -88,7 +88,7 @@ class Mesh(RidgeTest):
         table = 128 * 64 * 4
         self.assertEqual([stage["exchange_bytes"] for stage in plan["stages"]], [0, 0])
         self.assertEqual([stage["exchange_bytes"] for stage in tied["stages"]],
-                         [table, 2 * table])  # its sum of gradients; and the weight back
+                         [0, 2 * table])  # its sum of gradients; and the weight back
 
     def test_1f1b_keeps_fewer_micro_batches_than_gpipe(self):
         kept = {s: [rank["kept_micro_batches"] for rank in self.pipeline(s)["ranks"]]

@@ -58,7 +58,7 @@ std::vector<std::vector<int>> AllCuts(const StageCosts& costs) {
 
 void ExpectBest(const StageCosts& costs, const CutRequest& request) {
   const auto fits = [&](const Quality& q) {
-    return request.limit_bytes == 0 || q.most_bytes <= request.limit_bytes;
+    return request.limit_bytes.empty() || q.most_bytes <= request.limit_bytes[0];
   };
   double least_s = INFINITY, fewest = INFINITY;
   for (const std::vector<int>& cut : AllCuts(costs)) {
@@ -87,12 +87,13 @@ TEST(Cuts, AreTheBestOfAll) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const StageCosts costs(step->untied.micro, step->untied.update, step->untied.places,
                            RandomSeconds(step->untied.micro.nodes().size(), seed));
-    CutRequest request{kChunks, {3, 2, 1}, 0};
+    CutRequest request{kChunks, {3, 2, 1}};
     const Result<std::vector<int>> any = ChooseCuts(costs, request);
     ASSERT_TRUE(any.ok()) << any.status().message();
     const int64_t most = QualityOf(costs, request, *any).most_bytes;
-    for (int64_t limit : {int64_t{0}, most, most - 1, most / 2, int64_t{1}}) {
-      request.limit_bytes = limit;
+    ExpectBest(costs, request);
+    for (int64_t limit : {most, most - 1, most / 2, int64_t{1}}) {
+      request.limit_bytes.assign(kChunks, limit);
       ExpectBest(costs, request);
     }
   }
@@ -103,10 +104,9 @@ std::string Refused(const std::string& spec, int chunks, int64_t limit_bytes) {
   if (!step.ok()) return step.status().message();
   const StageCosts costs(step->untied.micro, step->untied.update, step->untied.places,
                          std::vector<double>(step->untied.micro.nodes().size(), 1));
-  return ChooseCuts(costs,
-                    {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1), limit_bytes})
-      .status()
-      .message();
+  CutRequest request{chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1)};
+  if (limit_bytes > 0) request.limit_bytes.assign(static_cast<size_t>(chunks), limit_bytes);
+  return ChooseCuts(costs, request).status().message();
 }
 
 TEST(Cuts, RefuseWhatIsThereAgainstWhatShouldBe) {

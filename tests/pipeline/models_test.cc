@@ -33,7 +33,7 @@ std::vector<double> NodeSeconds(const Graph& micro) {
 Result<std::vector<int>> Cuts(const WholeStep& step, int chunks) {
   const StageCosts costs(step.untied.micro, step.untied.update, step.untied.places,
                          NodeSeconds(step.untied.micro));
-  return ChooseCuts(costs, {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1), 0});
+  return ChooseCuts(costs, {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1)});
 }
 
 void ExpectEqualUnderAllSchedules(const std::string& spec, int devices, int micros,
@@ -68,7 +68,7 @@ TEST(Pipeline, GptTrainsAsOnOneDevice) {
 TEST(Pipeline, TiedGptTrainsAsOnOneDevice) {
   StepOptions options;
   options.clip_norm = 0.01;
-  const std::string tied = std::string(kGpt) + ",tied=1";
+  const std::string tied = fmt::format("{},tied=1", kGpt);
   ExpectEqualUnderAllSchedules(tied, 2, 4, options);
   options.optimizer = "adam";
   options.clip_norm = 0;

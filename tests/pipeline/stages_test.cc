@@ -33,7 +33,7 @@ std::string StagesText(const std::string& spec, int64_t batch, int chunks) {
   const StageCosts costs(step->untied.micro, step->untied.update, step->untied.places,
                          NodeFlops(step->untied.micro));
   const Result<std::vector<int>> borders =
-      ChooseCuts(costs, {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1), 0});
+      ChooseCuts(costs, {chunks, std::vector<int64_t>(static_cast<size_t>(chunks), 1)});
   if (!borders.ok()) return text + borders.status().message() + "\n";
   const Result<std::vector<PipelineStage>> stages =
       MakeStages(step->untied, *borders, /*separate_weights=*/true);
@@ -52,6 +52,8 @@ std::string StagesText(const std::string& spec, int64_t batch, int chunks) {
       text += fmt::format("       returns{} ({})\n", Names(s.sends_backward),
                           FormatBytes(s.backward_bytes));
   }
+  for (const TiedCopy& copy : step->untied.copies)
+    text += fmt::format("  {} is {}\n", copy.variable, copy.of);
   return text;
 }
 

@@ -103,10 +103,17 @@ void AddState(const PipelineStage& stage, PipelineChunk& chunk) {
 }
 
 // What a stage sends for the others' update, and gets behind theirs.
-int64_t ExchangeBytes(const PipelineStage& stage, const Graph& update, const Graph& micro) {
+int64_t ExchangeBytes(const std::vector<PipelineStage>& stages, size_t own, const Graph& update,
+                      const Graph& micro) {
   int64_t bytes = 0;
-  for (const std::string& name : stage.shares) bytes += update.type(update.FindValue(name)).bytes();
-  for (const TiedCopy& copy : stage.copies)
+  for (const std::string& name : stages[own].shares) {
+    const auto reads = [&](const PipelineStage& other) {
+      return &other != &stages[own] && other.update.FindValue(name) != kNoValue;
+    };
+    if (std::any_of(stages.begin(), stages.end(), reads))
+      bytes += update.type(update.FindValue(name)).bytes();
+  }
+  for (const TiedCopy& copy : stages[own].copies)
     bytes += micro.type(micro.FindValue(copy.variable)).bytes();
   return bytes;
 }
@@ -149,7 +156,10 @@ class Planner {
   Result<PipelineJob> Run() {
     const StepPlaces& places = step_.places;
     std::vector<double> node_s = NominalSeconds(micro_, machine_.query());
-    int64_t limit_bytes = options_.fit_bytes;
+    std::vector<int64_t> limit_bytes;
+    if (options_.fit_bytes > 0)
+      limit_bytes.assign(static_cast<size_t>(schedule_.chunks),
+                         options_.fit_bytes / chunks_a_device());
     std::optional<PipelineJob> best;
     std::set<std::vector<int>> tried;
     for (int round = 0; round < kRounds; ++round) {
@@ -161,9 +171,7 @@ class Planner {
                              MakeStages(step_, *borders, schedule_.separates_weights));
       RIDGE_ASSIGN_OR_RETURN(const PlannedCut cut, PlanStages(stages, costs));
       PipelineJob job = Assemble(cut);
-      const int64_t over = job.largest_rank().peak_bytes - options_.fit_bytes;
-      if (options_.fit_bytes > 0 && over > 0)
-        limit_bytes = std::max<int64_t>(1, limit_bytes - over);
+      if (options_.fit_bytes > 0) limit_bytes = LimitsBehind(job);
       if (!best || IsBetter(job, *best)) best = std::move(job);
       Rescale(places, *borders, costs, cut, node_s);
     }
@@ -173,7 +181,7 @@ class Planner {
  private:
   int chunks_a_device() const { return schedule_.chunks / schedule_.devices; }
 
-  CutRequest RequestFor(int64_t limit_bytes) const {
+  CutRequest RequestFor(const std::vector<int64_t>& limit_bytes) const {
     CutRequest request;
     request.chunks = schedule_.chunks;
     for (int c = 0; c < schedule_.chunks; ++c) {
@@ -182,8 +190,22 @@ class Planner {
       request.kept_micros.push_back(
           MostKeptBytes(schedule_, one)[static_cast<size_t>(schedule_.DeviceOf(c))]);
     }
-    request.limit_bytes = limit_bytes / chunks_a_device();
+    request.limit_bytes = limit_bytes;
     return request;
+  }
+
+  // What is left for state and kept values beside what the plan of a device takes for all else.
+  std::vector<int64_t> LimitsBehind(const PipelineJob& job) const {
+    std::vector<int64_t> limits;
+    for (size_t c = 0; c < job.chunks.size(); ++c) {
+      const size_t d = c % job.ranks.size();
+      int64_t counted = job.ranks[d].kept_bytes;
+      for (size_t other = d; other < job.chunks.size(); other += job.ranks.size())
+        counted += job.chunks[other].state_bytes();
+      const int64_t rest = job.ranks[d].peak_bytes - counted;
+      limits.push_back(std::max<int64_t>(1, (options_.fit_bytes - rest) / chunks_a_device()));
+    }
+    return limits;
   }
 
   bool Fits(const PipelineJob& job) const {
@@ -202,7 +224,7 @@ class Planner {
     for (size_t c = 0; c < stages.size(); ++c) {
       PipelineChunk& chunk = cut.chunks[c];
       AddState(stages[c], chunk);
-      chunk.exchange_bytes = ExchangeBytes(stages[c], update_, micro_);
+      chunk.exchange_bytes = ExchangeBytes(stages, c, update_, micro_);
       chunk.kept_bytes = costs.KeptBytes(stages[c].begin)[static_cast<size_t>(stages[c].end)];
       chunk.forward_bytes = stages[c].forward_bytes;
       chunk.backward_bytes = stages[c].backward_bytes;

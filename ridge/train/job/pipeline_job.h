@@ -28,6 +28,10 @@ struct PipelineChunk {
   int64_t kernels = 0;         // of a micro batch and an update
   ChunkSeconds seconds;        // of a micro batch
   double update_s = 0;
+
+  int64_t state_bytes() const {
+    return parameters_bytes + gradients_bytes + optimizer_bytes + other_bytes;
+  }
 };
 
 struct PipelineRank {
