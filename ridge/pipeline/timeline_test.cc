@@ -35,6 +35,24 @@ TEST(Timeline, HasTheBubbleOfTheClosedForm) {
   }
 }
 
+// Qi et al., 2023, table 2: (p - 1) (F + B - W) of ZB-H1, (p - 1) (F + B + W) of 1F1B.
+TEST(Timeline, HasTheIdleSecondsOfTheZeroBubblePaper) {
+  const ChunkSeconds seconds{/*forward_s=*/2, /*backward_s=*/2.5, /*weights_s=*/1.5};
+  const ChunkSeconds together{2, 4};
+  for (int p = 2; p <= 6; ++p) {
+    const auto chunks = static_cast<size_t>(p);
+    for (int m : {p, p + 1, 2 * p, 4 * p}) {
+      const double busy_s = 6.0 * m, more = p - 1;
+      EXPECT_NEAR(TimeSchedule(Made("zero-bubble", p, m), std::vector(chunks, seconds)).makespan_s,
+                  busy_s + more * 3, 1e-9)
+          << p << " " << m;
+      EXPECT_NEAR(TimeSchedule(Made("1f1b", p, m), std::vector(chunks, together)).makespan_s,
+                  busy_s + more * 6, 1e-9)
+          << p << " " << m;
+    }
+  }
+}
+
 TEST(Timeline, WaitsForTheSlowestStage) {
   const Timeline t = TimeSchedule(Made("1f1b", 2, 4), {{1, 2}, {2, 4}});
   EXPECT_DOUBLE_EQ(t.makespan_s, 1 + 4 * 6 + 2);
