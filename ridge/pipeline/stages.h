@@ -44,8 +44,8 @@ struct PipelineStage {
 };
 
 // `borders`: increasing positions, where all stages but the first begin.
-// Fails with kUnsupported when an updated variable is read in two stages, when the update needs
-// two exchanges, and when an update graph's value is of all stages but its variable is not.
+// Fails with kUnsupported when an updated variable is read or written in two stages, and when the
+// update needs two exchanges.
 Result<std::vector<PipelineStage>> MakeStages(const UntiedStep& step,
                                               const std::vector<int>& borders,
                                               bool separate_weights);
