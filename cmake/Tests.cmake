@@ -131,15 +131,29 @@ function(ridge_add_partition_tests)
   ridge_set_test_properties(partition_random fast 1800)
 endfunction()
 
+# Stages of models under schedules, on virtual devices.
+function(ridge_add_pipeline_tests)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/pipeline/*.cc")
+  if(NOT sources OR NOT TARGET ridge_learn)
+    return()
+  endif()
+  foreach(shared compare golden small_resnet)
+    list(APPEND sources "${PROJECT_SOURCE_DIR}/tests/partition/${shared}.cc")
+  endforeach()
+  ridge_add_test_program(ridge_pipeline_tests SOURCES ${sources}
+    LINK ridge_pipeline ridge_partition ridge_models ridge_learn)
+endfunction()
+
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device|partition)/")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device|partition|pipeline)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
     ridge_add_fake_device("${layers}")
   endif()
   ridge_add_partition_tests()
+  ridge_add_pipeline_tests()
   ridge_add_onnx_nodes()
   ridge_add_seeded_test(generate 0:2000 --every-operator)  # graphs over all differentiable operators
   ridge_add_seeded_test(crossing 0:100)  # trainings through the planner, in all its settings

@@ -15,7 +15,7 @@ import sys
 RANK = {
     "core": 0,
     "graph": 1, "data": 1,
-    "onnx": 2, "models": 2, "lower": 2, "partition": 2,
+    "onnx": 2, "models": 2, "lower": 2, "partition": 2, "pipeline": 2,
     "plan": 3, "backend": 3, "learn": 3, "dist": 3, "observe": 3,
     "runtime": 4, "report": 4,
     "train": 5, "deploy": 5, "doctor": 5,

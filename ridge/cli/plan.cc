@@ -10,6 +10,7 @@
 #include "ridge/cli/output.h"
 #include "ridge/cli/plan_history.h"
 #include "ridge/cli/plan_mesh.h"
+#include "ridge/cli/plan_pipeline.h"
 #include "ridge/cli/planning.h"
 #include "ridge/cli/rank_times.h"
 #include "ridge/cli/train_flags.h"
@@ -22,6 +23,7 @@
 #include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
 #include "ridge/report/scaling_report.h"
+#include "ridge/train/job/pipeline_job.h"
 
 namespace ridge::cli {
 namespace {
@@ -40,6 +42,7 @@ struct PlanVerb {
   OutputFlags output;
   std::optional<std::string> on, foreign, why, html;
   MeshFlags mesh;
+  std::optional<std::string> pipeline;
   bool json = false, history = false, markdown = false;
 };
 
@@ -289,6 +292,17 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
   return {};
 }
 
+// The stages of a pipeline, on one kind of device.
+Status RunPipelinePlan(const PlanVerb& verb, const TrainOptions& options, const Mesh& mesh,
+                       const Terminal& terminal) {
+  if (verb.mesh.shard)
+    return InvalidArgument("--shard is of the axes d and t. hint: leave it out beside --mesh p=N");
+  const bool is_here = options.device == "cpu" || IsRecord(options.device);
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenFor(verb, options, is_here ? 1 : mesh.devices()));
+  return PrintPipelinePlan(options, mesh, verb.pipeline, opened.machine, verb.json, terminal);
+}
+
 // One rank of a mesh, on one kind of device.
 Result<int> RunMeshPlan(const PlanVerb& verb, const std::vector<std::string>& devices,
                         const Terminal& terminal) {
@@ -299,6 +313,15 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const std::vector<std::string>& de
   TrainOptions options = verb.train.options;
   options.device = devices.front();
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
+  RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(*verb.mesh.mesh));
+  if (mesh.Find(kPipelineAxis) >= 0) {
+    RIDGE_RETURN_IF_ERROR(RunPipelinePlan(verb, options, mesh, terminal));
+    return kExitOk;
+  }
+  if (verb.pipeline)
+    return InvalidArgument(
+        fmt::format("mesh {} has no axis p, whose stages --pipeline orders. hint: --mesh p=4",
+                    *verb.mesh.mesh));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options, /*devices=*/1));
   RIDGE_RETURN_IF_ERROR(PrintMeshPlan(options, verb.mesh, opened.machine, verb.json, terminal));
   return kExitOk;
@@ -318,6 +341,8 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
   if (verb.mesh.shard && !verb.mesh.mesh)
     return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
+  if (verb.pipeline && !verb.mesh.mesh)
+    return InvalidArgument("--pipeline needs the axis p of --mesh. hint: --mesh p=4");
   if (verb.mesh.mesh) return RunMeshPlan(verb, devices, terminal);
   if (verb.why == kDevices) {
     if (verb.html || verb.markdown)
@@ -355,13 +380,18 @@ VerbBody AddPlan(CLI::App& app) {
           "Time of another program on the devices of --on, as published trainings had it")
       ->group("Machine");
   CLI::Option* mesh = AddText(
-      app, "--mesh", verb->mesh.mesh, "d=N,t=N",
+      app, "--mesh", verb->mesh.mesh, "d=N,t=N|p=N",
       "Plan a rank of many devices, a grid with the axes d (shares the batch of --batch) and t "
-      "(shares the weights of attention and MLP): parameters, gradients, optimizer, collectives");
+      "(shares the weights of attention and MLP): parameters, gradients, optimizer, collectives; "
+      "or the stages of a pipeline, p, with --accumulate micro batches");
   mesh->group("Machine");
   AddText(app, "--shard", verb->mesh.shard, "KIND[,KIND]",
           "On a --mesh: zero1, zero2 or zero3 stores optimizer states, sums of gradients, "
           "parameters in parts along d; sequence cuts tokens along t")
+      ->group("Machine");
+  AddText(app, "--pipeline", verb->pipeline, "SCHEDULE",
+          "On a --mesh p=N: the order of forwards and backwards: gpipe, 1f1b (the default), "
+          "interleaved:CHUNKS (so many a device) or zero-bubble")
       ->group("Machine");
   CLI::Option* why =
       AddText(app, "--why", verb->why, "OP",

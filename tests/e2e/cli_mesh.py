@@ -77,6 +77,66 @@ class Mesh(RidgeTest):
         plan = self.plan("d=8", "--on", "h100-sxm", "--shard", "zero1")
         self.assertEqual(plan["devices"], 8)
 
+    def pipeline(self, schedule, *words):
+        return self.plan("p=2", "--accumulate", "4", "--pipeline", schedule, *words)
+
+    def test_stages_of_a_pipeline_share_the_model(self):
+        one = self.plan("d=1", "--accumulate", "4")["one_device"]
+        for schedule in ("gpipe", "1f1b", "interleaved:2", "zero-bubble"):
+            plan = self.pipeline(schedule)
+            self.assertEqual((plan["mesh"], plan["pipeline"]), ({"p": 2}, schedule))
+            self.assertEqual(len(plan["stages"]), 4 if schedule == "interleaved:2" else 2)
+            for what, like in (("parameters", "parameters"), ("gradients", "parameters"),
+                               ("optimizer", "optimizer")):
+                total = sum(stage[f"{what}_bytes"] for stage in plan["stages"])
+                self.assertEqual(total, one[f"{like}_bytes"], (schedule, what))
+            first, last = plan["stages"][0], plan["stages"][-1]
+            self.assertEqual((last["sent_forward_bytes"], first["sent_backward_bytes"]), (0, 0))
+            self.assertGreater(first["sent_forward_bytes"], 0)
+            self.assertEqual(first["weights_s"] > 0, schedule == "zero-bubble")
+            self.assertGreaterEqual(plan["step_s"], plan["makespan_s"])
+            self.assertLess(plan["bubble"], 1)
+
+    def test_a_tied_weight_is_in_two_stages(self):
+        plan, tied = (self.plan("p=2", "--accumulate", "4", model=GPT + more)
+                      for more in ("", ",tied=1"))
+        table = 128 * 64 * 4
+        self.assertEqual([stage["exchange_bytes"] for stage in plan["stages"]], [0, 0])
+        self.assertEqual([stage["exchange_bytes"] for stage in tied["stages"]],
+                         [0, 2 * table])  # its sum of gradients; and the weight back
+
+    def test_1f1b_keeps_fewer_micro_batches_than_gpipe(self):
+        kept = {s: [rank["kept_micro_batches"] for rank in self.pipeline(s)["ranks"]]
+                for s in ("gpipe", "1f1b", "zero-bubble")}
+        self.assertEqual(kept, {"gpipe": [4, 4], "1f1b": [2, 1], "zero-bubble": [2, 2]})
+
+    def test_the_text_of_a_pipeline_draws_its_schedule(self):
+        text = self.ok("plan", GPT, "--batch", "8", "--mesh", "p=2", "--accumulate", "4")
+        self.assertTrue(text.startswith(
+            f"{GPT}, 4 micro batches of 8, 2 devices: mesh p=2, pipeline 1f1b\n"), text)
+        self.assertRegex(text, r"\n +0 \|0+1*\.*a+.*d+\|\n +1 \|\.+0+a+.*d+\.*\|\n")
+        self.assertIn("bubble", text)
+
+    def test_refuses_pipelines_that_cannot_be(self):
+        self.refuses("--accumulate is 1; a pipeline needs 2 micro batches or more. hint: "
+                     "--accumulate 4", "--mesh", "p=2")
+        self.refuses("mesh p=2,d=2: stages of a pipeline are planned with one device each. hint: "
+                     "--mesh p=2", "--mesh", "p=2,d=2", "--accumulate", "4")
+        self.refuses("--pipeline needs the axis p of --mesh. hint: --mesh p=4",
+                     "--pipeline", "gpipe")
+        self.refuses("mesh d=2 has no axis p, whose stages --pipeline orders. hint: --mesh p=4",
+                     "--mesh", "d=2", "--pipeline", "gpipe")
+        self.refuses("--pipeline is '2f2b'; it must be gpipe, 1f1b, interleaved:CHUNKS (2 to 64 a "
+                     "device) or zero-bubble. hint: --pipeline 1f1b",
+                     "--mesh", "p=2", "--accumulate", "4", "--pipeline", "2f2b")
+        self.refuses("schedule interleaved:2: 3 micro batches on 2 devices; they must be a "
+                     "multiple. hint: --accumulate 4",
+                     "--mesh", "p=2", "--accumulate", "3", "--pipeline", "interleaved:2")
+        self.refuses("--shard is of the axes d and t. hint: leave it out beside --mesh p=N",
+                     "--mesh", "p=2", "--accumulate", "4", "--shard", "zero1")
+        self.refuses("pipeline: the largest of 2 stages needs at least", "--mesh", "p=2",
+                     "--accumulate", "4", "--fit", "100KiB", code=3)
+
     def refuses(self, text, *words, code=2):
         self.fails(code, text, "plan", GPT, "--batch", "8", *words)
 

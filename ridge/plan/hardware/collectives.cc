@@ -165,6 +165,12 @@ std::optional<double> AllReduceSeconds(const DeviceGroup& group, double bytes) {
   return group.nodes > 1 ? SecondsBetween(group, bytes) : SecondsWithin(group, bytes);
 }
 
+std::optional<double> SendSeconds(const DeviceGroup& group, double bytes) {
+  const std::optional<Link> link = LinkWithin(group);
+  if (!link) return std::nullopt;
+  return kBaseS + link->step_s + bytes / link->bytes_per_s;
+}
+
 std::string AllReduceSource(const DeviceGroup& group) {
   const MeasuredRow* row = group.nodes == 1 ? FindRow(*group.hardware, group.per_node) : nullptr;
   return row != nullptr ? "measured: " + row->source : "modelled";

@@ -29,6 +29,9 @@ bool HasPeerLink(const Hardware& hardware, int64_t count);
 // One device needs none; none where a link's rate is not known.
 std::optional<double> AllReduceSeconds(const DeviceGroup& group, double bytes);
 
+// From one device to another of its machine; none where their link's rate is not known.
+std::optional<double> SendSeconds(const DeviceGroup& group, double bytes);
+
 // "measured: nccl-tests#149" or "modelled"
 std::string AllReduceSource(const DeviceGroup& group);
 

@@ -19,6 +19,14 @@ double BusGBs(const Hardware& device, int64_t count, double bytes) {
   return bytes * 2 * (n - 1) / n / *AllReduceSeconds({&device, count}, bytes) / 1e9;
 }
 
+TEST(CollectivesTest, ASendTakesALatencyAndTheLinksRate) {
+  const Hardware h100 = Device("h100-sxm");
+  const double small_s = *SendSeconds({&h100, 4}, 0), large_s = *SendSeconds({&h100, 4}, 1e9);
+  EXPECT_NEAR(small_s, 11.8e-6, 1e-9);
+  EXPECT_NEAR(1e9 / (large_s - small_s) / 1e9, 0.75 * *h100.peer_link_gb_s, 1);
+  EXPECT_LT(large_s, *AllReduceSeconds({&h100, 4}, 1e9));
+}
+
 TEST(CollectivesTest, MeasuredSizesReachTheirMeasuredRates) {
   const Hardware a100 = Device("a100-sxm4-40g");
   EXPECT_NEAR(BusGBs(a100, 8, kMiB), 20, 0.01);

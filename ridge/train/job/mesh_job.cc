@@ -23,10 +23,10 @@ Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts) {
   return Status();
 }
 
-namespace {
-
-Result<std::vector<NamedGraph>> StepsOf(const TrainOptions& options, const Graph& forward,
-                                        const Machine& machine) {
+Result<std::vector<NamedGraph>> MeshTrainingGraphs(const TrainOptions& options,
+                                                   const Graph& forward, const ForwardInfo& facts,
+                                                   const Machine& machine) {
+  RIDGE_RETURN_IF_ERROR(CheckOneSlice(options, facts));
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(options.passes));
   RIDGE_ASSIGN_OR_RETURN(const Graph simple,
                          RunPasses(forward, ForwardPasses(passes), machine.query().rules()));
@@ -38,6 +38,8 @@ Result<std::vector<NamedGraph>> StepsOf(const TrainOptions& options, const Graph
   training.accumulate = options.accumulate;
   return BuildTrainingGraphs(simple, training);
 }
+
+namespace {
 
 // Seconds of the nodes that run on the device alone.
 double KernelSeconds(const StepPlan& step) {
@@ -54,11 +56,11 @@ double KernelSeconds(const StepPlan& step) {
 Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts, const Mesh& mesh, const Sharding& sharding,
                             const Machine& machine) {
-  RIDGE_RETURN_IF_ERROR(CheckOneSlice(options, facts));
   MeshJob job;
   job.mesh = mesh;
   job.sharding = sharding;
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, StepsOf(options, forward, machine));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
+                         MeshTrainingGraphs(options, forward, facts, machine));
   RIDGE_ASSIGN_OR_RETURN(MeshGraphs parts, PartitionGraphs(std::move(graphs), mesh, sharding));
   job.pairs = parts.pairs;
   job.state = parts.state;

@@ -28,6 +28,12 @@ struct MeshJob {
 // Fails with kInvalidArgument for slices, recomputing, or a model's own step.
 Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts);
 
+// The graphs of `train`, or `micro` and `update`, in one slice, that a mesh shares.  Fails as
+// CheckOneSlice.
+Result<std::vector<NamedGraph>> MeshTrainingGraphs(const TrainOptions& options,
+                                                   const Graph& forward, const ForwardInfo& facts,
+                                                   const Machine& machine);
+
 // `options.batch` is that of all devices together.  Fails as MakeLayout, Partition and PlanProgram
 // do, and with kInvalidArgument for slices, recomputing or a model's own step.
 Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
