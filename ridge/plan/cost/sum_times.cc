@@ -125,7 +125,8 @@ class BucketQueue {
   BucketQueue(const SumTimes& times, const Program& program, StepPlan& step)
       : times_(times), program_(program), step_(step), loop_(*MicroBatchLoop(step)) {
     for (PlannedNode& node : step.nodes) {
-      if (IsOfBucket(node, kTreeSumWaitKernel)) SetSeconds(0, node);
+      if (IsOfBucket(node, kTreeSumStartKernel) || IsOfBucket(node, kTreeSumWaitKernel))
+        SetSeconds(0, node);
     }
     node_s_ = PlannedNodeSeconds(step);
     for (int n = loop_.first; n < loop_.end; ++n)
