@@ -79,6 +79,7 @@ struct TrainOptions {
   int64_t fit_bytes = 0;         // 0: the memory of the machine
   std::string offload = "none";  // see plan/hardware/offload.h
   std::string devices = "1";     // see ParseDevices
+  std::string shares = "equal";  // see ParseShares
   std::string overlap = "auto";  // of exchanges and the step: or "on", "off", which auto is
   std::string out;               // empty: runs/MODEL-N
   Interval checkpoint_every;     // 0 steps: each epoch
@@ -115,6 +116,16 @@ Result<CacheChoice> ParseCache(const std::string& text);
 
 // How many devices: "2" -> 2, "0,1" -> 2.  Fails with kInvalidArgument.
 Result<int64_t> ParseDevices(const std::string& text);
+
+// How a batch's slices are shared out to devices: "3,1" -> three to one.  Fails with
+// kInvalidArgument.
+struct SharesOption {
+  bool automatic = false;      // "auto": by what they were measured to take
+  std::vector<int64_t> parts;  // by rank; empty: "equal", or "auto"
+};
+Result<SharesOption> ParseShares(const std::string& text);
+// Fails with kInvalidArgument unless --shares is for so many devices.
+Status CheckShares(const TrainOptions& options, int64_t devices);
 
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;
