@@ -107,7 +107,8 @@ Status CheckKubernetes(const LaunchVerb& verb, const std::string& on, Mpi mpi) {
 int64_t SlicesOf(const TrainOptions& options, int64_t devices) {
   const Result<int64_t> given = ParseSlices(options.slices);
   if (given.ok() && *given != kAutoSlices) return *given;
-  return FewestSlices(options.batch, devices);
+  const Result<SharesOption> shares = ParseShares(options.shares);
+  return FewestSlices(options.batch, devices, shares.ok() ? *shares : SharesOption());
 }
 
 // What one rank will have.
@@ -117,8 +118,12 @@ std::string PlanText(const TrainOptions& options, int64_t devices) {
                        options.shard.empty() ? "none" : options.shard);
   }
   const int64_t slices = SlicesOf(options, devices);
-  const SliceShare share{slices, 0, static_cast<int>(devices)};
-  const int64_t own = share.owned().count(), most = (slices + devices - 1) / devices;
+  SliceShare share{slices, 0, static_cast<int>(devices)};
+  if (const Result<SharesOption> shares = ParseShares(options.shares);
+      shares.ok() && !shares->parts.empty())
+    share.dealt = DealSlices(slices, shares->parts);
+  const std::vector<int64_t> counts = share.Counts();
+  const int64_t own = counts.front(), most = *std::max_element(counts.begin(), counts.end());
   return fmt::format("rank 0 of {} computes {} of {}, {} of {} samples a step{}", devices, own,
                      FormatCountOf(slices, "slice"), share.OwnedSamples(options.batch).count(),
                      options.batch, own == most ? "" : fmt::format("; others up to {}", most));
@@ -133,6 +138,7 @@ Status CheckDevices(const TrainOptions& options, int64_t devices) {
                     "--devices and --min-devices out",
                     options.mesh, needed, devices));
   }
+  RIDGE_RETURN_IF_ERROR(CheckShares(options, devices));
   const int64_t slices = SlicesOf(options, devices);
   if (slices < devices || options.batch % slices != 0) {
     return InvalidArgument(fmt::format(
@@ -209,6 +215,7 @@ Result<Launch> MakeLaunch(const LaunchVerb& verb) {
   job.max_restarts = verb.max_restarts.value_or(job.max_restarts);
   job.image = verb.image.value_or("");
   job.claim = verb.claim.value_or("");
+  job.has_shares = !ParseShares(launch.train.options.shares)->parts.empty();
   RIDGE_ASSIGN_OR_RETURN(job.program, ProgramFor(verb, launch.on));
   const TrainOptions& options = launch.train.options;
   job.folder = options.out.empty() ? FreeFolder(options.model) : options.out;

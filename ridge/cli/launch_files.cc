@@ -1,7 +1,7 @@
 // Kubernetes files are written in the part of YAML that is JSON where texts of the user stand, so
 // nothing of theirs can end a field.  Field names: kubeflow.org/v2beta1 and
-// trainer.kubeflow.org/v1alpha1 as their custom resource definitions have them;
-// tests/e2e/cli_launch.py checks them.
+// trainer.kubeflow.org/v1alpha1 as the custom resource definitions have them that
+// docs/many_devices.md names; tests/e2e/cli_launch.py checks them.
 #include "ridge/cli/launch_files.h"
 
 #include <fmt/format.h>
@@ -64,6 +64,8 @@ std::string PodSpec(const LaunchJob& job, const std::string& container,
     text +=
         fmt::format("  resources:\n    limits:\n      cpu: {}\n", job.cpus * job.devices_per_node);
   }
+  // mpirun starts when the pods that compute are ready: when they take ssh.
+  if (computes) text += "  readinessProbe:\n    tcpSocket:\n      port: 22\n    periodSeconds: 2\n";
   text += fmt::format(
       "  volumeMounts:\n"
       "  - name: shared-memory\n"
@@ -111,13 +113,16 @@ std::string RuntimeHead(const LaunchJob& job) {
       job.name, job.nodes(), job.devices_per_node, job.max_restarts);
 }
 
+// A pod that fails is not started again by itself: all of them are, by the failure policy.
 std::string ReplicatedJob(const char* name, const char* more, const std::string& pod) {
   return fmt::format(
              "      - name: {}\n"
              "{}"
              "          spec:\n"
+             "            backoffLimit: 0\n"
              "            template:\n"
-             "              spec:\n",
+             "              spec:\n"
+             "                restartPolicy: Never\n",
              name, more) +
          Indented(16, pod);
 }

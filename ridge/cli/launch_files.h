@@ -21,6 +21,7 @@ struct LaunchJob {
   int64_t devices_per_node = 1;
   int64_t cpus = 0;          // a device; 0: nobody said
   int64_t max_restarts = 3;  // after failures
+  bool has_shares = false;   // one for each device, so fewer devices compute equal ones
   std::string image, claim;  // Kubernetes: the container, and the volume with data and runs
 
   int64_t nodes() const { return (devices + devices_per_node - 1) / devices_per_node; }

@@ -118,6 +118,8 @@ Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb, int64
   options.device = device;
   options.batch = batch;
   if (verb.foreign) LeaveAsWritten(options);
+  if (verb.why == kDevices) options.shares = TrainOptions().shares;  // of other numbers
+  RIDGE_RETURN_IF_ERROR(CheckShares(options, devices));
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenFor(verb, options, devices));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
@@ -372,6 +374,7 @@ VerbBody AddPlan(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddDevicesFlags(app, verb->train,
                   "How many devices train together: the plan of the first of them (1)");
+  AddOptions(app, verb->train, {"shares"});
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
           "`ridge bench device --record`")

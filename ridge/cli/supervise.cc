@@ -179,6 +179,24 @@ RestartPolicy::Decision RestartPolicy::After(const Attempt& attempt) {
       progress);
 }
 
+namespace {
+
+// Nobody knows which device is gone.
+std::vector<std::string> WithEqualShares(const std::vector<std::string>& words) {
+  std::vector<std::string> equal;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--shares") {
+      ++i;
+    } else if (!words[i].starts_with("--shares=")) {
+      equal.push_back(words[i]);
+    }
+  }
+  equal.insert(equal.end(), {"--shares", "equal"});
+  return equal;
+}
+
+}  // namespace
+
 Result<int> Supervise(const LaunchJob& job, const Mpirun& mpirun,
                       const std::vector<std::string>& first, const RestartPolicy::Limits& limits,
                       const std::function<void(const std::string&)>& say) {
@@ -188,6 +206,7 @@ Result<int> Supervise(const LaunchJob& job, const Mpirun& mpirun,
     std::vector<std::string> words = {job.program};
     const std::vector<std::string>& more = number == 1 ? first : job.words;
     words.insert(words.end(), more.begin(), more.end());
+    if (job.has_shares && policy.devices() < limits.devices) words = WithEqualShares(words);
     RIDGE_ASSIGN_OR_RETURN(
         const Attempt attempt,
         RunOnce(job,

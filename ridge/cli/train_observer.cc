@@ -1,6 +1,7 @@
 #include "ridge/cli/train_observer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
@@ -173,6 +174,14 @@ void CommandLineObserver::OnEvaluation(const EvaluationReport& report) {
 
 void CommandLineObserver::OnCheckpoint(int64_t /*step*/, const std::string& path) {
   if (options_.verbose) Say("checkpoint " + path);
+}
+
+// "step 250: ranks computed 4, 4 slices, the slowest in 3.10 ms; 6, 2 should take 1.60 ms"
+void CommandLineObserver::OnShares(const SharesReport& report) {
+  Say(fmt::format("step {}: ranks computed {} slices, the slowest in {}; {} should take {}",
+                  report.step, fmt::join(report.slices_before, ", "),
+                  FormatSeconds(report.slowest_before_s), fmt::join(report.slices, ", "),
+                  FormatSeconds(report.slowest_s)));
 }
 
 // Shown when quiet too.

@@ -36,6 +36,7 @@ class CommandLineObserver : public TrainObserver {
   void OnStep(const StepReport& report) override;
   void OnEvaluation(const EvaluationReport& report) override;
   void OnCheckpoint(int64_t step, const std::string& path) override;
+  void OnShares(const SharesReport& report) override;
   void OnWarning(const std::string& text) override;
   void OnFinish(const RunSummary& summary) override;
 

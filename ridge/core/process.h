@@ -11,6 +11,10 @@ struct ProcessMemory {
 };
 ProcessMemory ReadProcessMemory();  // from /proc/self/status; zeros where there is none
 
+// Begins the peak anew at what is resident now, where the system allows it; free heap is given back
+// before.
+void ForgetPeakMemory();
+
 // Of the C library's allocator, by all threads; 0 where another one is in its place.
 int64_t AllocatedBytes();
 // Resident pages of the calling thread's stack, where the system keeps its thread-local data too; 0

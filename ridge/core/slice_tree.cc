@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "ridge/core/rounding.h"
 #include "ridge/core/status.h"
@@ -27,7 +28,43 @@ int64_t PartsIn(const SliceShare& share, int rank) {
 }  // namespace
 
 SliceRange SliceShare::OwnedBy(int other) const {
-  return {other * slices / ranks, (other + 1) * slices / ranks};
+  if (dealt.empty()) return {other * slices / ranks, (other + 1) * slices / ranks};
+  const auto own = dealt.begin() + other;
+  const int64_t first = std::accumulate(dealt.begin(), own, int64_t{0});
+  return {first, first + *own};
+}
+
+std::vector<int64_t> SliceShare::Counts() const {
+  std::vector<int64_t> counts;
+  for (int other = 0; other < ranks; ++other) counts.push_back(OwnedBy(other).count());
+  return counts;
+}
+
+std::vector<int64_t> DealSlices(int64_t slices, const std::vector<int64_t>& parts) {
+  RIDGE_CHECK(static_cast<int64_t>(parts.size()) <= slices, "every rank has a slice");
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+  std::vector<int64_t> dealt;
+  for (const int64_t part : parts) {
+    const double share = static_cast<double>(slices) * static_cast<double>(part) / sum;
+    dealt.push_back(std::max<int64_t>(1, static_cast<int64_t>(share)));
+  }
+  // How far a rank is above its share.
+  const auto above = [&](size_t rank) {
+    return static_cast<double>(dealt[rank]) * sum -
+           static_cast<double>(slices) * static_cast<double>(parts[rank]);
+  };
+  int64_t left = slices - std::accumulate(dealt.begin(), dealt.end(), int64_t{0});
+  for (; left != 0; left -= left > 0 ? 1 : -1) {
+    size_t best = 0;
+    for (size_t rank = 1; rank < parts.size(); ++rank) {
+      const bool may = left > 0
+                           ? above(rank) < above(best)
+                           : dealt[rank] > 1 && (dealt[best] == 1 || above(rank) > above(best));
+      if (may) best = rank;
+    }
+    dealt[best] += left > 0 ? 1 : -1;
+  }
+  return dealt;
 }
 
 int64_t CutOf(const SliceRange& node) {

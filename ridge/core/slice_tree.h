@@ -3,8 +3,9 @@
 //
 // A batch has S slices.  Node [first, end) of the tree is slice `first` where it is one, else the
 // sum of its two halves, cut at `first` plus the largest power of two below end - first.  Rank r of
-// N owns the slices [floor(rS/N), floor((r+1)S/N)); its parts are the largest nodes within.  Every
-// addition is one of the tree, so the sum of all slices has the same bits for every N.
+// N owns the slices [floor(rS/N), floor((r+1)S/N)), or as many as it is dealt; its parts are the
+// largest nodes within.  Every addition is one of the tree, so the sum of all slices has the same
+// bits for every N and every deal.
 //
 // A rank adds its slices as a binary counter counts: slice after slice lies behind what is there,
 // and the last two are added while they make a node.  What is left are the parts, in order.
@@ -28,6 +29,8 @@ struct SliceShare {
   int64_t slices = 1;  // of the batch
   int rank = 0;
   int ranks = 1;  // at most as many as slices
+  // Of each rank, at least one, `slices` together; empty: as equal as they can be.
+  std::vector<int64_t> dealt = {};
 
   SliceRange owned() const { return OwnedBy(rank); }
   // The samples of the owned slices.  REQUIRES: the slices divide the batch.
@@ -35,8 +38,13 @@ struct SliceShare {
     return {owned().first * (batch / slices), owned().end * (batch / slices)};
   }
   SliceRange OwnedBy(int other) const;
+  std::vector<int64_t> Counts() const;  // slices of each rank
   bool operator==(const SliceShare&) const = default;
 };
+
+// Deals slices to ranks in proportion to their parts, by largest remainder, equal ones to the lower
+// rank, at least one each.  REQUIRES: parts above 0, at most as many as slices.
+std::vector<int64_t> DealSlices(int64_t slices, const std::vector<int64_t>& parts);
 
 // Where the node is cut.  REQUIRES: it has more than one slice.
 int64_t CutOf(const SliceRange& node);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 
 namespace ridge {
@@ -14,11 +16,11 @@ std::string Node(const SliceRange& node) {
 }
 
 // The sum that the folds of every rank and then the tree over the parts write down.
-std::string SumOfRanks(int ranks, int64_t slices) {
+std::string SumOfRanks(int ranks, int64_t slices, const std::vector<int64_t>& dealt = {}) {
   std::vector<SliceRange> parts;
   std::vector<std::string> sums;
   for (int rank = 0; rank < ranks; ++rank) {
-    const SliceRange owned = SliceShare{slices, rank, ranks}.owned();
+    const SliceRange owned = SliceShare{slices, rank, ranks, dealt}.owned();
     const std::vector<SliceFold> folds = FoldsOf(owned, slices);
     std::vector<std::string> at(static_cast<size_t>(PositionsOf(folds)));
     size_t top = 0;
@@ -59,6 +61,33 @@ TEST(SliceTreeTest, TheSumIsTheSameForEveryNumberOfRanks) {
   for (int64_t slices = 1; slices <= 33; ++slices) {
     for (int ranks = 1; ranks <= slices; ++ranks)
       EXPECT_EQ(SumOfRanks(ranks, slices), Node({0, slices})) << ranks << " ranks";
+  }
+}
+
+// Every way to share out up to 12 slices to three ranks.
+TEST(SliceTreeTest, TheSumIsTheSameForEveryDeal) {
+  for (int64_t slices = 3; slices <= 12; ++slices) {
+    for (int64_t first = 1; first <= slices - 2; ++first) {
+      for (int64_t second = 1; second <= slices - first - 1; ++second) {
+        const std::vector<int64_t> dealt = {first, second, slices - first - second};
+        EXPECT_EQ(SumOfRanks(3, slices, dealt), Node({0, slices})) << first << ", " << second;
+      }
+    }
+  }
+}
+
+TEST(SliceTreeTest, SlicesAreDealtInProportionAndEveryRankHasOne) {
+  using Deal = std::vector<int64_t>;
+  EXPECT_EQ(DealSlices(8, {3, 1}), (Deal{6, 2}));
+  EXPECT_EQ(DealSlices(8, {1, 3}), (Deal{2, 6}));
+  EXPECT_EQ(DealSlices(32, {100, 37, 37}), (Deal{18, 7, 7}));
+  EXPECT_EQ(DealSlices(8, {1, 1, 1}), (Deal{3, 3, 2}));  // equal remainders go to lower ranks
+  EXPECT_EQ(DealSlices(4, {1000, 1, 1}), (Deal{2, 1, 1}));
+  EXPECT_EQ(DealSlices(3, {1, 1000000, 1}), (Deal{1, 1, 1}));
+  for (int64_t part = 1; part <= 40; ++part) {
+    const Deal dealt = DealSlices(16, {part, 7, 2, 11});
+    EXPECT_EQ(std::accumulate(dealt.begin(), dealt.end(), int64_t{0}), 16) << part;
+    EXPECT_GE(*std::min_element(dealt.begin(), dealt.end()), 1) << part;
   }
 }
 

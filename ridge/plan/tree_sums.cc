@@ -1,6 +1,7 @@
 #include "ridge/plan/tree_sums.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ridge/plan/bucket_order.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/uses.h"
 
@@ -88,14 +90,18 @@ class NodeInserter {
 class TreeNodes {
  public:
   TreeNodes(StepPlan& step, const MemorySpace& memory)
-      : step_(step), memory_(memory), inserter_(step) {}
+      : step_(step), memory_(memory), inserter_(step), outputs_(OutputSums(step).size()) {}
 
-  // The sums in the order in which they are ready.
+  // The sums in the order in which they are ready, those that are outputs first.
   static std::vector<int> ReadyOrder(const StepPlan& step) {
     const std::map<int, int> ready = ReadyAfter(step);
+    const std::vector<int> outputs = OutputSums(step);
+    const auto place = [&](int sum) {
+      const bool other = std::find(outputs.begin(), outputs.end(), sum) == outputs.end();
+      return std::pair(other, ready.at(sum));
+    };
     std::vector<int> sums = step.sums;
-    std::stable_sort(sums.begin(), sums.end(),
-                     [&](int a, int b) { return ready.at(a) < ready.at(b); });
+    std::stable_sort(sums.begin(), sums.end(), [&](int a, int b) { return place(a) < place(b); });
     return sums;
   }
 
@@ -245,16 +251,18 @@ class TreeNodes {
     return ready;
   }
 
+  // The outputs, which are waited for first, are a bucket of their own.
   // REQUIRES: step_.sums are in the order in which they are ready.
   std::vector<std::vector<int>> Buckets() const {
     std::vector<std::vector<int>> buckets;
     int64_t bytes = 0;
     const int64_t enough =
         std::clamp(step_.tree->block_bytes / kMostBuckets, kLeastBucketBytes, kMostBucketBytes);
-    for (const int sum : step_.sums) {
-      if (bytes == 0) buckets.emplace_back();
-      buckets.back().push_back(sum);
-      bytes += BytesOf({sum});
+    for (size_t i = 0; i < step_.sums.size(); ++i) {
+      if (bytes == 0 || i == outputs_) buckets.emplace_back();
+      if (i == outputs_) bytes = 0;
+      buckets.back().push_back(step_.sums[i]);
+      bytes += BytesOf({step_.sums[i]});
       if (bytes >= enough) bytes = 0;
     }
     return buckets;
@@ -269,6 +277,11 @@ class TreeNodes {
       for (const int sum : sums) at = std::max(at, ready.at(sum));
       AddStart(sums, BehindPart(Loop(), at));
     }
+    std::map<int, int> bucket_of;
+    for (size_t b = 0; b < buckets.size(); ++b) {
+      for (const int sum : buckets[b]) bucket_of[totals_.at(sum)] = static_cast<int>(b);
+    }
+    SortByBucket(bucket_of, step_);
     for (const std::vector<int>& sums : buckets) AddWait(sums);
   }
 
@@ -341,6 +354,7 @@ class TreeNodes {
   StepPlan& step_;
   const MemorySpace& memory_;
   NodeInserter inserter_;
+  const size_t outputs_;        // of the sums, those that are outputs
   std::map<int, int> totals_;   // by sum: the value of the whole batch
   std::map<int, int> scratch_;  // by the first sum of a bucket: what it receives
 };
@@ -386,6 +400,7 @@ void FormTreeSums(Program& program, bool overlap) {
   for (StepPlan& step : program.steps) {
     if (!step.tree) continue;
     if (overlap) {
+      MoveOutputsUp(step);
       const std::set<int> contents(step.sums.begin(), step.sums.end());
       step.sums = by_contents.try_emplace(contents, TreeNodes::ReadyOrder(step)).first->second;
     }
@@ -417,6 +432,23 @@ std::optional<SliceShare> ShareOf(const Program& program) {
     if (step.tree) return step.tree->share;
   }
   return std::nullopt;
+}
+
+std::string ExchangeOrder(const Program& program) {
+  std::string text;
+  for (const StepPlan& step : program.steps) {
+    if (!step.tree) continue;
+    text += fmt::format("{} {}\n", step.name, fmt::join(step.tree->share.Counts(), ","));
+    for (const PlannedNode& node : step.nodes) {
+      if (!IsCollective(step, node)) continue;
+      text += fmt::format("{} {} {}\n", step.name, node.choice.kernel, node.name);
+      for (const int sum : node.sums)
+        text += program.persistent[static_cast<size_t>(sum)].name + "\n";
+      if (node.choice.kernel == kAllGatherKernel)
+        text += step.values[static_cast<size_t>(node.outputs[0])].name + "\n";
+    }
+  }
+  return text;
 }
 
 namespace {

@@ -51,6 +51,9 @@ int64_t SumOffset(const Program& program, const StepPlan& step, int sum, int64_t
 // The part of each batch that the program computes; none: all of it, in running sums.
 std::optional<SliceShare> ShareOf(const Program& program);
 
+// The exchanges of a program in their order, as text: it must be the same on all ranks.
+std::string ExchangeOrder(const Program& program);
+
 // Nodes that ranks run together: those of an operator in one step.
 struct Collective {
   std::string step, op;

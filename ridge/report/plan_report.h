@@ -49,6 +49,7 @@ std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measur
 
 // What the plan of a rank promises, and what it measured.
 struct RankNumbers {
+  int64_t slices = 0;  // of a batch
   int64_t planned_peak_bytes = 0, peak_bytes = 0;
   int64_t planned_arena_bytes = 0, arena_bytes = 0;
   double planned_step_s = 0, step_s = 0;

@@ -15,9 +15,9 @@ LONG = ["train", *SMALL, "--slices", "4", "--steps", "4000", "--checkpoint-every
 
 
 class Supervised(RidgeTest):
-    def launch(self, *words, env=None):
+    def launch(self, *words, env=None, train=()):
         """A launch under way, with the training of LONG in `run`."""
-        job = subprocess.Popen([RIDGE, "launch", "--submit", *words, "--", *LONG, "--out", "run"], cwd=self.folder,
+        job = subprocess.Popen([RIDGE, "launch", "--submit", *words, "--", *LONG, *train, "--out", "run"], cwd=self.folder,
                                env=environment(env), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(lambda: job.poll() is None and job.send_signal(signal.SIGTERM))
         return job
@@ -70,14 +70,14 @@ class Supervised(RidgeTest):
 
     def test_without_progress_it_goes_on_with_a_rank_fewer(self):
         whole = self.undisturbed()
-        job = self.launch("--devices", "3", "--min-devices", "2")
+        job = self.launch("--devices", "3", "--min-devices", "2", train=("--shares", "2,1,1"))
         first = self.ranks_at(job, 3, 300)
         os.kill(first[1], signal.SIGKILL)
         for ranks in (3, 3):  # before they have trained
             self.kill_new_ranks(job, ranks, first)
         said = self.ends(job, 0)
         self.assertRegex(said[-1], r"; starting again on 2 devices \(restart 2 of 3 without a newer checkpoint\)$")
-        self.assertEqual(self.status()["ranks"], 2)
+        self.assertEqual((self.status()["ranks"], self.status()["slices"]), (2, [2, 2]))  # the shares were for three
         self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"], whole)
 
     def kill_new_ranks(self, job, ranks, seen):
@@ -267,37 +267,46 @@ class Files(RidgeTest):
         self.fails(2, "train: ", "launch", "--", "train", *SMALL, "--no-such")
 
 
-# Field names of the custom resource definitions: mpi-operator (kubeflow.org_mpijobs.yaml, v2beta1, with the
-# launcherCreationPolicy of 0.5), Kubeflow Trainer (trainer.kubeflow.org_trainingruntimes.yaml and _trainjobs.yaml,
-# v1alpha1), JobSet v1alpha2 and the pod of core/v1.  A list stands for its items, ... for any value, a type for itself.
-POD = {"spec": {"containers": [{"name": str, "image": str, "workingDir": str, "command": ..., "resources": {"limits": {"cpu": int}},
+# Field names and types of the custom resource definitions: mpi-operator 0.8.0 (kubeflow.org_mpijobs.yaml, v2beta1),
+# Kubeflow Trainer 2.0.0 to 2.3.0 (trainer.kubeflow.org_trainingruntimes.yaml and _trainjobs.yaml, v1alpha1), with the
+# JobSet and the pod of core/v1 that they contain.  A list stands for its items, ... for any value, a type for itself, a
+# set for its members.
+WORDS = [str]
+POD = {"spec": {"containers": [{"name": str, "image": str, "workingDir": str, "command": WORDS, "resources": {"limits": {"cpu": int}},
+                                "readinessProbe": {"tcpSocket": {"port": int}, "periodSeconds": int},
                                 "volumeMounts": [{"name": str, "mountPath": str}]}],
                 "volumes": [{"name": str, "emptyDir": {"medium": str}, "persistentVolumeClaim": {"claimName": str}}]}}
-REPLICA = {"replicas": int, "restartPolicy": str, "template": POD}
+REPLICA = {"replicas": int, "restartPolicy": {"Never", "OnFailure"}, "template": POD}
 MPIJOB = {"apiVersion": str, "kind": str, "metadata": {"name": str}, "spec": {
-    "slotsPerWorker": int, "mpiImplementation": str, "launcherCreationPolicy": str,
-    "runPolicy": {"backoffLimit": int, "cleanPodPolicy": str}, "mpiReplicaSpecs": {"Launcher": REPLICA, "Worker": REPLICA}}}
+    "slotsPerWorker": int, "mpiImplementation": {"OpenMPI", "Intel", "MPICH"},
+    "launcherCreationPolicy": {"AtStartup", "WaitForWorkersReady"},
+    "runPolicy": {"backoffLimit": int, "cleanPodPolicy": {"None", "Running", "All"}}, "mpiReplicaSpecs": {"Launcher": REPLICA, "Worker": REPLICA}}}
 RUNTIME = {"apiVersion": str, "kind": str, "metadata": {"name": str, "labels": ...}, "spec": {
-    "mlPolicy": {"numNodes": int, "mpi": {"numProcPerNode": int, "mpiImplementation": str, "sshAuthMountPath": str,
+    "mlPolicy": {"numNodes": int, "mpi": {"numProcPerNode": int, "mpiImplementation": {"OpenMPI"}, "sshAuthMountPath": str,
                                           "runLauncherAsNode": bool}},
     "template": {"spec": {"network": {"publishNotReadyAddresses": bool}, "failurePolicy": {"maxRestarts": int},
-                          "successPolicy": {"operator": str, "targetReplicatedJobs": ...},
-                          "replicatedJobs": [{"name": str, "dependsOn": [{"name": str, "status": str}],
-                                              "template": {"metadata": {"labels": ...}, "spec": {"template": POD}}}]}}}}
+                          "successPolicy": {"operator": {"All", "Any"}, "targetReplicatedJobs": WORDS},
+                          "replicatedJobs": [{"name": str, "dependsOn": [{"name": str, "status": {"Ready", "Complete"}}],
+                                              "template": {"metadata": {"labels": ...}, "spec": {"backoffLimit": int, "template": {
+                                                  "spec": {**POD["spec"], "restartPolicy": {"Never", "OnFailure"}}}}}}]}}}}
 TRAINJOB = {"apiVersion": str, "kind": str, "metadata": {"name": str}, "spec": {
     "runtimeRef": {"apiGroup": str, "kind": str, "name": str},
-    "trainer": {"image": str, "numNodes": int, "numProcPerNode": int, "command": ...}}}
+    "trainer": {"image": str, "numNodes": int, "numProcPerNode": int, "command": WORDS}}}
 
 
 def fields(test, value, schema, where=""):
     if schema is ...:
         return
-    if isinstance(schema, type):
+    if isinstance(schema, set):
+        test.assertIn(value, schema, where)
+    elif isinstance(schema, type):
         test.assertIs(type(value), schema, where)
     elif isinstance(schema, list):
+        test.assertIs(type(value), list, where)
         for item in value:
             fields(test, item, schema[0], where + "[]")
     else:
+        test.assertIs(type(value), dict, where)
         for key, item in value.items():
             test.assertIn(key, schema, where)
             fields(test, item, schema[key], f"{where}.{key}")

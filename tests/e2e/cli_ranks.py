@@ -82,6 +82,23 @@ class Ranks(RidgeTest):
                              ("--mesh", "d=2", "--overlap", "on"))):
             self.fails(2, text, "train", *SMALL, *words)
 
+    def test_unequal_shares_train_to_the_bits_of_one_process(self):
+        alone = self.alone()
+        for mpi, ranks, shares in (("openmpi", 2, "3,1"), ("mpich", 2, "1,3"), ("openmpi", 3, "1,2,1"), ("openmpi", 2, "auto")):
+            for overlap in ("off", "on"):
+                with self.subTest(mpi=mpi, shares=shares, overlap=overlap):
+                    done = self.mpirun(mpi, ranks, *TRAIN, "--shares", shares, "--overlap", overlap, "--out", "run")
+                    self.assertEqual(self.trains(done, ranks), alone)
+
+    def test_shares_are_told_by_plan_status_and_summary(self):
+        done = self.ridge("train", *SMALL, "--slices", "4", "--steps", "3", "--devices", "2", "--shares", "3,1", "--out", "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("  ranks: rank 0 of 2 computes 3 of 4 slices\n", done.stdout)
+        self.assertEqual(self.read_json("run/status.json")["slices"], [3, 1])
+        self.assertEqual([rank["slices"] for rank in self.read_json("run/summary.json")["ranks"]], [3, 1])
+        self.refused(2, "--shares is '3,1', for 2 devices; there is 1. hint: a number for each, or --shares equal",
+                     *TRAIN, "--shares", "3,1")
+
     def test_more_ranks_than_cores_train_to_the_same_bits(self):
         alone = self.alone()
         for ranks in (4, 6):

@@ -372,14 +372,19 @@ std::string HashKernelChoices(const Program& program) {
     if (step.tree) hash.Add(fmt::format("{} slices in a tree\n", step.tree->share.slices));
     if (!step.tree && step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
     const std::vector<NodePlace> places = NodePlaces(step);
+    std::vector<std::string> nodes;
     for (size_t n = 0; n < step.nodes.size(); ++n) {
       const PlannedNode& node = step.nodes[n];
       if (IsTreeNode(node)) continue;
-      hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
-      if (places[n].parallel >= 0) hash.Add("one thread\n");  // sums in another order
-      for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));
-      for (LayoutId layout : node.choice.output_layouts) hash.Add(fmt::format("{} ", layout));
+      std::string& text =
+          nodes.emplace_back(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
+      if (places[n].parallel >= 0) text += "one thread\n";  // sums in another order
+      for (LayoutId layout : node.choice.input_layouts) text += fmt::format("{} ", layout);
+      for (LayoutId layout : node.choice.output_layouts) text += fmt::format("{} ", layout);
     }
+    // Their order says nothing of bits: where exchanges overlap it is another one.
+    std::sort(nodes.begin(), nodes.end());
+    for (const std::string& node : nodes) hash.Add(node);
   }
   return hash.Hex();
 }

@@ -92,8 +92,12 @@ class SlicedForward {
 
 class TrainingJobGraphs : public JobGraphs {
  public:
-  TrainingJobGraphs(const SearchRequest& request, const PassSelection& passes)
-      : q_(request), whole_(request.forward, request.facts, passes, request) {
+  // `share`: of a tree.
+  TrainingJobGraphs(const SearchRequest& request, const PassSelection& passes,
+                    std::optional<SliceShare> share)
+      : q_(request),
+        share_(std::move(share)),
+        whole_(request.forward, request.facts, passes, request) {
     for (const LengthForm& form : request.lengths)
       shorter_.emplace_back(form.graph, form.facts, passes, request);
   }
@@ -124,8 +128,7 @@ class TrainingJobGraphs : public JobGraphs {
  private:
   // None: the slices are all here, in running sums.
   std::optional<SliceShare> ShareOf(int64_t slices) const {
-    if (q_.options.sums != "tree" || slices == 1) return std::nullopt;
-    return SliceShare{slices, q_.machine.rank, q_.machine.ranks};
+    return slices == 1 ? std::nullopt : share_;
   }
 
   // Where the loss counts labels of the whole batch, each rank reads all labels, but not samples in
@@ -164,6 +167,7 @@ class TrainingJobGraphs : public JobGraphs {
   }
 
   const SearchRequest& q_;
+  const std::optional<SliceShare> share_;
   SlicedForward whole_;
   std::vector<SlicedForward> shorter_;  // as q_.lengths
 };
@@ -200,11 +204,29 @@ Status CheckRanks(const SearchRequest& q) {
 
 }  // namespace
 
-int64_t FewestSlices(int64_t batch, int64_t ranks) {
-  for (int64_t slices = std::bit_ceil(static_cast<uint64_t>(ranks)); slices <= batch; slices *= 2) {
+namespace {
+
+// Of several ranks, that are shared out in proportion to given parts, or to measured ones.
+int64_t EnoughSlices(int64_t ranks, const SharesOption& shares) {
+  constexpr int64_t kOfAutomatic = 4, kMost = 8;  // a rank: each further one costs time
+  if (ranks > 1 && shares.automatic) return kOfAutomatic * ranks;
+  if (ranks == 1 || shares.parts.empty()) return ranks;
+  int64_t sum = 0, common = 0;
+  for (const int64_t part : shares.parts) {
+    sum += part;
+    common = std::gcd(common, part);
+  }
+  return std::clamp(sum / common, ranks, kMost * ranks);
+}
+
+}  // namespace
+
+int64_t FewestSlices(int64_t batch, int64_t ranks, const SharesOption& shares) {
+  const int64_t least = std::max(ranks, std::min(batch, EnoughSlices(ranks, shares)));
+  for (int64_t slices = std::bit_ceil(static_cast<uint64_t>(least)); slices <= batch; slices *= 2) {
     if (batch % slices == 0) return slices;
   }
-  int64_t slices = ranks;
+  int64_t slices = least;
   while (slices < batch && batch % slices != 0) ++slices;
   return slices;
 }
@@ -283,30 +305,64 @@ Result<PlanChoice> SearchMeshPlan(const SearchRequest& q) {
   return choice;
 }
 
+// What this rank computes of a batch in a tree.
+Result<SliceShare> ShareOfRank(const SearchRequest& q, int64_t slices) {
+  const Machine& machine = q.machine;
+  SliceShare share = {slices, machine.rank, machine.ranks, machine.dealt};
+  if (machine.ranks == 1 || !share.dealt.empty()) return share;
+  RIDGE_RETURN_IF_ERROR(CheckShares(q.options, machine.ranks));
+  RIDGE_ASSIGN_OR_RETURN(const SharesOption shares, ParseShares(q.options.shares));
+  if (!shares.parts.empty()) share.dealt = DealSlices(slices, shares.parts);
+  return share;
+}
+
+// The share with the most slices.
+SliceShare LargestShare(SliceShare share) {
+  int most = share.rank;
+  for (int rank = 0; rank < share.ranks; ++rank) {
+    if (share.OwnedBy(rank).count() > share.OwnedBy(most).count()) most = rank;
+  }
+  share.rank = most;
+  return share;
+}
+
+// The search over the plans of one rank.
+Result<PlanChoice> SearchShare(const SearchRequest& q, const PassSelection& passes,
+                               const std::optional<SliceShare>& share, PlanGoals goals) {
+  RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
+  TrainingJobGraphs graphs(q, passes, share);
+  if (goals.slices == kAutoSlices) {
+    goals.slices = 1;
+    if (goals.batch > 1 && graphs.FindAxes().ok()) goals.slices.reset();
+  }
+  const ProgramRecipe recipe = {q.options.model, passes, operands,
+                                PlanOptionsFor(passes, q.machine)};
+  return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
+}
+
 }  // namespace
 
 Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   if (!q.options.mesh.empty()) return SearchMeshPlan(q);
   RIDGE_ASSIGN_OR_RETURN(int64_t slices, ParseSlices(q.options.slices));
   RIDGE_RETURN_IF_ERROR(CheckRanks(q));
+  std::optional<SliceShare> share;
   if (q.options.sums == "tree") {
-    if (slices == kAutoSlices) slices = FewestSlices(CommonBatch(q), q.machine.ranks);
+    RIDGE_ASSIGN_OR_RETURN(const SharesOption shares, ParseShares(q.options.shares));
+    if (slices == kAutoSlices) slices = FewestSlices(CommonBatch(q), q.machine.ranks, shares);
     RIDGE_RETURN_IF_ERROR(CheckTree(q, slices));
+    RIDGE_ASSIGN_OR_RETURN(share, ShareOfRank(q, slices));
   }
   RIDGE_ASSIGN_OR_RETURN(const RecomputeOption recompute, ParseRecompute(q.options.recompute));
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
-  RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
-  TrainingJobGraphs graphs(q, passes);
   const bool compare = !q.facts.has_optimizer && q.forward.nodes().size() <= kMostNodes;
   PlanGoals goals;
   goals.batch = CommonBatch(q);
-  goals.slices = std::max<int64_t>(1, slices);
-  if (compare && slices == kAutoSlices && goals.batch > 1 && graphs.FindAxes().ok())
-    goals.slices.reset();
-  if (goals.batch % goals.slices.value_or(1) != 0) {
+  goals.slices = compare ? slices : std::max<int64_t>(1, slices);
+  if (slices != kAutoSlices && goals.batch % slices != 0) {
     return InvalidArgument(
-        fmt::format("--slices is {}; with --bucket {} it must divide each batch, so {}",
-                    *goals.slices, q.options.bucket, goals.batch));
+        fmt::format("--slices is {}; with --bucket {} it must divide each batch, so {}", slices,
+                    q.options.bucket, goals.batch));
   }
   goals.recompute = LimitsOf(recompute);
   if (compare && recompute.kind == RecomputeOption::Kind::kAuto) goals.recompute.reset();
@@ -316,9 +372,13 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   goals.limit_bytes = q.limit_bytes;
   goals.host_link_bytes_per_s = q.machine.host_link_bytes_per_s;
   if (goals.host_link_bytes_per_s > 0) goals.offload = OffloadOf(q.options.offload);
-  const ProgramRecipe recipe = {q.options.model, passes, operands,
-                                PlanOptionsFor(passes, q.machine)};
-  return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
+  if (!share || goals.recompute || share->owned() == LargestShare(*share).owned())
+    return SearchShare(q, passes, share, goals);
+  RIDGE_ASSIGN_OR_RETURN(const PlanChoice largest,
+                         SearchShare(q, passes, LargestShare(*share), goals));
+  RIDGE_ASSIGN_OR_RETURN(const RecomputeOption chosen, ParseRecompute(largest.recompute));
+  goals.recompute = LimitsOf(chosen);
+  return SearchShare(q, passes, share, goals);
 }
 
 }  // namespace ridge

@@ -25,11 +25,12 @@ struct SearchRequest {
 RecomputeLimits LimitsOf(const RecomputeOption& option);
 
 // With sums in a tree and `--slices auto`: the fewest slices of which every rank has one, a power
-// of two where the batch allows it.
-int64_t FewestSlices(int64_t batch, int64_t ranks);
+// of two where the batch allows it; with unequal shares enough of them to be shared out so.
+int64_t FewestSlices(int64_t batch, int64_t ranks, const SharesOption& shares = {});
 
-// Plans the program by options.slices and options.recompute.  With sums in a tree `auto` is the
-// fewest slices of which every rank has one.  With `auto`, graphs of more than
+// Plans the program by options.slices and options.recompute.  With sums in a tree `auto` is
+// FewestSlices(), and what `auto` recomputes is chosen for the rank with the most slices: it is the
+// same on all.  With `auto`, graphs of more than
 // 2,000 nodes are neither sliced nor recomputed.
 // Deterministic.  Fails with kUnsupported when options.slices is above 1 and the graph couples
 // samples: the message names the node.

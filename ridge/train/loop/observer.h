@@ -44,6 +44,13 @@ struct StepReport {
   int slowest_rank = 0;
 };
 
+// With `--shares auto`: the run goes on with other shares.
+struct SharesReport {
+  int64_t step = 0;                            // updates done
+  std::vector<int64_t> slices, slices_before;  // of a batch, by rank
+  double slowest_s = 0, slowest_before_s = 0;  // compute of the slowest rank: foreseen, measured
+};
+
 struct EvaluationReport {
   int64_t step = 0;
   int64_t epoch = 0;  // from 1
@@ -67,6 +74,7 @@ class TrainObserver {
   virtual void OnStep(const StepReport&) {}
   virtual void OnEvaluation(const EvaluationReport&) {}
   virtual void OnCheckpoint(int64_t /*step*/, const std::string& /*path*/) {}
+  virtual void OnShares(const SharesReport&) {}
   virtual void OnWarning(const std::string& /*text*/) {}
   virtual void OnFinish(const RunSummary&) {}
 };

@@ -163,6 +163,22 @@ class RanksTest : public testing::Test {
     }
   }
 
+  // As `alone` for each of these --shares.
+  void ExpectTheSameBits(const Ended& alone, TrainRequest request,
+                         const std::vector<std::string>& shares) {
+    for (const std::string& given : shares) {
+      const auto ranks = static_cast<int>(ParseShares(given)->parts.size());
+      request.options.shares = given;
+      request.options.out = folder_.File("shares-" + given);
+      std::filesystem::remove_all(request.options.out);
+      const Ended ended = MustTrain(ranks, request);
+      for (const Result<TrainOutcome>& outcome : ended.outcomes)
+        EXPECT_EQ(outcome->summary.parameters_sha256, alone.hash()) << given;
+      EXPECT_EQ(ended.recorders[0].losses, alone.recorders[0].losses) << given;
+      ExpectTheSameEvaluations(ended, alone);
+    }
+  }
+
   TempFolder folder_;
   bool overlaps_ = false;  // exchanges and the step
 };

@@ -26,6 +26,115 @@ TEST_F(RanksTest, ABatchNormHasTheSameBitsOnAnyNumberOfRanks) {
   ExpectTheSameBits(folder_.Write("net.ridge", kNormNet));
 }
 
+TEST_F(RanksTest, UnequalSharesHaveTheSameBits) {
+  for (const char* model : {kMlp, kGpt}) {
+    TrainRequest request = Request(model, std::string("alone-") + model[0]);
+    overlaps_ = false;
+    const Ended alone = MustTrain(0, request);
+    ExpectTheSameBits(alone, request, {"3,1", "1,1,2", "5,1,1,1"});
+    overlaps_ = true;
+    ExpectTheSameBits(alone, request, {"1,7", "1,2,1"});
+  }
+}
+
+// Norms gather the slices of all ranks; 3 of 4 lie on one.
+TEST_F(RanksTest, UnequalSharesOfANormHaveTheSameBits) {
+  TrainRequest request = Request("resnet18:image=32,classes=4", "alone");
+  request.options.batch = 8;
+  request.options.slices = "4";
+  request.options.steps = 1;
+  request.options.eval_every = 1;
+  const Ended alone = MustTrain(0, request);
+  ExpectTheSameBits(alone, request, {"3,1"});
+}
+
+TEST_F(RanksTest, EachRankPlansAndTakesTheMemoryOfItsShare) {
+  TrainRequest request = Request("mlp:hidden=64,layers=2,inputs=3000,classes=5", "run");
+  request.options.shares = "7,1";
+  const Ended ended = MustTrain(2, request);
+  const std::vector<RankNumbers>& ranks = ended.first().summary.ranks;
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_GT(ranks[0].planned_arena_bytes, ranks[1].planned_arena_bytes);
+  for (const RankNumbers& rank : ranks) EXPECT_LE(rank.arena_bytes, rank.planned_arena_bytes);
+}
+
+TEST_F(RanksTest, OtherSharesGoOnWithTheSameBits) {
+  const std::string whole = MustTrain(0, Request(kMlp, "whole")).hash();
+  TrainRequest request = Request(kMlp, "parts");
+  request.options.shares = "3,1";
+  request.preempt_after_step = 7;
+  MustTrain(2, request);
+  request.resume = true;
+  request.given = {"shares"};
+  request.options.shares = "1,3";
+  request.preempt_after_step = 13;
+  MustTrain(2, request);
+  request.given = {};
+  request.preempt_after_step = -1;
+  EXPECT_EQ(MustTrain(3, request).hash(), whole);  // those of the run are for two: equal ones
+}
+
+class SlowRankTest : public RanksTest {
+ protected:
+  TrainRequest RequestOf(size_t rank, const TrainRequest& request) override {
+    TrainRequest own = request;
+    own.slower_s = rank == 1 ? 0.024 : 0.008;
+    return own;
+  }
+};
+
+TEST_F(SlowRankTest, ASlowRankGetsFewerSlicesOnTheWayAndTheBitsStay) {
+  TrainRequest request = Request(kMlp, "whole");
+  request.options.steps = 70;
+  request.options.eval_every = 20;
+  request.options.checkpoint_every = 20;
+  const std::string whole = MustTrain(0, request).hash();
+  request.options.out = folder_.File("run");
+  request.options.shares = "auto";
+  request.preempt_after_step = 45;
+  const Ended first = MustTrain(2, request);
+  EXPECT_EQ(first.first().step, 45);
+  EXPECT_THAT(*ReadFile(folder_.File("run/shares.jsonl")),
+              HasSubstr(R"({"step":30,"slices":[6,2],"slices_before":[4,4],"compute_s":[0.0)"));
+  EXPECT_THAT(first.recorders[0].checkpoints, testing::ElementsAre(20, 30, 40, 45));
+  request.resume = true;
+  request.preempt_after_step = -1;
+  const Ended ended = MustTrain(2, request);
+  EXPECT_EQ(ended.hash(), whole);
+  const std::vector<RankNumbers>& ranks = ended.first().summary.ranks;
+  EXPECT_EQ((std::vector<int64_t>{ranks[0].slices, ranks[1].slices}), (std::vector<int64_t>{6, 2}));
+  EXPECT_THAT(*ReadFile(folder_.File("run/status.json")),
+              testing::AllOf(HasSubstr("\"state\": \"done\""), HasSubstr("\"slices\": [\n")));
+}
+
+TEST_F(RanksTest, EqualRanksKeepEqualShares) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.steps = 40;
+  request.options.shares = "auto";
+  request.slower_s = 0.004;
+  const Ended ended = MustTrain(2, request);
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("run/shares.jsonl")));
+  EXPECT_EQ(ended.first().summary.ranks[0].slices, 4);
+}
+
+TEST_F(RanksTest, SharesAreForSoManyDevices) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.shares = "3,1";
+  for (const int ranks : {1, 3}) {
+    EXPECT_EQ(Refusal(ranks, request), std::string("--shares is '3,1', for 2 devices; there ") +
+                                           (ranks == 1 ? "is 1" : "are 3") +
+                                           ". hint: a number for each, or --shares equal");
+  }
+}
+
+TEST_F(RanksTest, SlicesAreEnoughForTheShares) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.slices = "auto";
+  request.options.shares = "3,1";
+  MustTrain(2, request);
+  EXPECT_THAT(*ReadFile(folder_.File("run/options.json")), HasSubstr("\"slices\": \"4\""));
+}
+
 // Large enough for several buckets.
 TEST_F(RanksTest, ExchangesBesideTheStepHaveTheSameBits) {
   for (const char* model : {"mlp:hidden=400,layers=3,inputs=40,classes=5", kGpt}) {
@@ -347,6 +456,64 @@ TEST_F(RanksTest, AnOverlappedExchangeIsPlannedWithWhatTheStepDoesNotHide) {
   EXPECT_GT(slow_s, static_cast<double>(buckets) - 0.1);  // the step takes milliseconds
   // All but the last bucket are done before their wait.
   EXPECT_LE(ExposedSeconds(options, /*overlaps=*/true, 1e-7, buckets), 1.1e-7);
+}
+
+Program PlanOverlapped(const TrainOptions& options, int rank) {
+  Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
+  EXPECT_TRUE(backend.ok());
+  Machine machine = TestMachine().get();
+  machine.backend = backend->get();
+  machine.rank = rank;
+  machine.ranks = 2;  // planned only
+  machine.overlaps_exchange = true;
+  Result<Forward> forward = LoadForward(options, options.model);
+  EXPECT_TRUE(forward.ok()) << forward.status().message();
+  Result<PlannedJob> job = PlanJob(options, forward->graph, nullptr, machine);
+  EXPECT_TRUE(job.ok()) << job.status().message();
+  return std::move(job->program);
+}
+
+// The loss, which all updates wait for, is there when the forward pass is done; the table of
+// tokens, whose gradient is the last one, is updated last.
+TEST_F(RanksTest, TheLossLeavesFirstAndUpdatesFollowTheirBuckets) {
+  TrainOptions options =
+      Request("gpt:layers=2,hidden=64,heads=2,context=16,vocab=2000", "none").options;
+  options.clip_norm = 0;
+  const Program program = PlanOverlapped(options, 0);
+  const StepPlan& step = *program.Find("train");
+  std::vector<std::string> order;
+  for (const PlannedNode& node : step.nodes) {
+    if (node.choice.kernel == kTreeSumStartKernel || node.choice.kernel == kTreeSumWaitKernel) {
+      const std::string first = program.persistent[static_cast<size_t>(node.sums.front())].name;
+      const bool starts = node.choice.kernel == kTreeSumStartKernel;
+      order.push_back((starts ? "start " : "wait ") + std::to_string(node.sums.size()) + " " +
+                      first);
+    } else if (node.op == "adam_update" || node.op == "softmax_cross_entropy_grad") {
+      order.push_back(node.name);
+    }
+  }
+  const auto at = [&](const std::string& what) {
+    return std::find(order.begin(), order.end(), what) - order.begin();
+  };
+  EXPECT_EQ(order[0], "start 2 loss.slice_sum");
+  EXPECT_EQ(order[1], "softmax_cross_entropy_grad");
+  EXPECT_LT(at("wait 2 loss.slice_sum"), at("wait 3 lnf.weight.grad_sum"));
+  EXPECT_LT(at("head.weight.updated"), at("wait 14 blocks.1.down.bias.grad_sum"));
+  EXPECT_LT(at("blocks.1.qkv.weight.updated"), at("wait 12 blocks.0.ln2.weight.grad_sum"));
+  EXPECT_LT(at("wait 12 blocks.0.ln2.weight.grad_sum"), at("tok.weight.updated"));
+  EXPECT_LT(at("tok.weight.updated"), static_cast<std::ptrdiff_t>(order.size()));
+}
+
+// What is recomputed pays by what a rank computes, and is that of the largest share on all.
+TEST_F(RanksTest, RanksOfUnequalSharesHaveTheSameKernelsAndExchangeInOneOrder) {
+  for (const char* model : {kGpt, "resnet18:image=32,classes=4"}) {
+    TrainOptions options = Request(model, "none").options;
+    options.shares = "7,1";
+    const Program large = PlanOverlapped(options, 0), small = PlanOverlapped(options, 1);
+    EXPECT_EQ(ExchangeOrder(large), ExchangeOrder(small)) << model;
+    EXPECT_EQ(HashKernelChoices(large), HashKernelChoices(small)) << model;
+    EXPECT_GT(large.arena_bytes, small.arena_bytes) << model;
+  }
 }
 
 // Of the step alone, without what ranks agree on.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <tuple>
 
 #include "ridge/core/files.h"
@@ -33,6 +34,7 @@
 #include "ridge/train/store/run.h"
 #include "ridge/train/store/run_folder.h"
 #include "ridge/train/store/run_status.h"
+#include "ridge/train/store/shares_file.h"
 
 namespace ridge {
 namespace {
@@ -63,6 +65,9 @@ class TrainRun {
 
   // The whole run; what became of it is in status.json, if it came to its folder.
   Result<TrainOutcome> Train();
+  // Set by Train() when the run is to go on with other shares; its outcome says nothing then.
+  const std::optional<Redeal>& redeal() const { return redeal_; }
+  TrainRequest GoingOn() const;  // from its checkpoint
 
  private:
   Result<TrainOutcome> TrainToEnd();
@@ -71,6 +76,8 @@ class TrainRun {
   RunStatus StatusOf(const Result<TrainOutcome>& outcome) const;
   Status Resolve();
   Status AddInTree();
+  Status TakeShares();
+  Status KeepShares();
   Status AgreeOnPlan();
   Status AgreeOnStart(const CheckpointState& start);
   RunLog OpenLog(const CheckpointState& start);
@@ -127,13 +134,23 @@ class TrainRun {
   std::optional<std::string> status_folder_;  // the run's, at every rank, once it is there
   std::optional<EvaluationRecord> record_;    // of the last evaluation
   ScheduleOptions schedule_before_;           // of the checkpoint
+  std::optional<Redeal> redeal_;
+  const double started_s_ = MonotonicSeconds();
 };
 
 Result<TrainOutcome> TrainRun::Train() {
   Result<TrainOutcome> outcome = TrainToEnd();
   // A rank that does not lead speaks of failures alone: it may be the only one that fails.
-  if (status_folder_ && (ranks_.leads() || !outcome.ok())) SayStatus(StatusOf(outcome));
+  const bool goes_on = outcome.ok() && redeal_;
+  if (status_folder_ && !goes_on && (ranks_.leads() || !outcome.ok())) SayStatus(StatusOf(outcome));
   return outcome;
+}
+
+TrainRequest TrainRun::GoingOn() const {
+  TrainRequest request = request_;
+  request.resume = true;
+  request.options.out = *status_folder_;
+  return request;
 }
 
 // All ranks know the run's folder from now on.
@@ -152,6 +169,8 @@ void TrainRun::SayStatus(RunStatus status) {
     if (!steps.empty()) status.checkpoint = steps.front();
   }
   status.ranks = ranks_.size();
+  const auto share = executor_ == nullptr ? std::nullopt : ShareOf(executor_->program());
+  if (share && share->ranks > 1) status.slices = share->Counts();
   status.step = std::max(status.step, status.checkpoint.value_or(0));
   const Status written = WriteRunStatus(*status_folder_, ranks_.rank(), status);
   if (!written.ok()) observer_.OnWarning(written.message());
@@ -217,16 +236,19 @@ Result<TrainOutcome> TrainRun::TrainToEnd() {
     checkpoints.emplace(folder_->checkpoints(), options_.keep);
     checkpoints->RemoveTemporaries();
   }
-  TrainingLoop loop({&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log,
-                     &observer_, machine_.communicator, wholes_.get(), start,
-                     [this](int64_t step) {
-                       SayStatus({RunPhase::kRunning, step, step});
-                     },
-                     request_.preempt_after_step, request_.kill_after_step});
+  TrainingLoop loop(
+      {&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log, &observer_,
+       machine_.communicator, wholes_.get(), start,
+       [this](int64_t step) {
+         SayStatus({RunPhase::kRunning, step, step});
+       },
+       request_.preempt_after_step, request_.kill_after_step, request_.slower_s,
+       ParseShares(options_.shares)->automatic ? MonotonicSeconds() - started_s_ : 0});
   Result<LoopResult> result = loop.Run();
+  if (result.ok()) redeal_ = result->redeal;
   Result<TrainOutcome> outcome = result.ok() ? Conclude(*result) : result.status();
   if (record_) log.AddPictures(*record_);
-  if (!result.ok() || !(result->preempted || result->killed))
+  if (!result.ok() || !(result->preempted || result->killed || redeal_))
     log.AddEnd(result.ok() && result->last_checkpoint.ok());
   log.Close();
   return outcome;
@@ -259,6 +281,31 @@ Status TrainRun::AddInTree() {
   return Status();
 }
 
+// Those of a run are for as many devices as it had, by options or as they were dealt last.
+Status TrainRun::TakeShares() {
+  if (resume_ && !request_.given.contains("shares") && !CheckShares(options_, ranks_.size()).ok())
+    options_.shares = "equal";
+  RIDGE_RETURN_IF_ERROR(CheckShares(options_, ranks_.size()));
+  RIDGE_ASSIGN_OR_RETURN(const SharesOption shares, ParseShares(options_.shares));
+  if (!resume_ || !shares.automatic || !machine_.dealt.empty()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(options_.slices));
+  const auto ranks = static_cast<size_t>(ranks_.size());
+  machine_.dealt =
+      NewestShares(folder_->File(kSharesFile), ranks, slices).value_or(std::vector<int64_t>());
+  return Status();
+}
+
+Status TrainRun::KeepShares() {
+  SharesLine line = {redeal_->step, redeal_->deal.slices, {}, {}};
+  for (const RankRate& rank : redeal_->ranks) {
+    line.slices_before.push_back(rank.slices);
+    line.compute_s.push_back(rank.compute_s);
+  }
+  observer_.OnShares({line.step, line.slices, line.slices_before, redeal_->deal.slowest_s,
+                      *std::max_element(line.compute_s.begin(), line.compute_s.end())});
+  return ranks_.leads() ? AddShares(folder_->File(kSharesFile), line) : Status();
+}
+
 // Before the first rank writes: all have looked for the run by then.
 Status TrainRun::AgreeOnPlan() {
   TrainOptions options = options_;
@@ -266,6 +313,8 @@ Status TrainRun::AgreeOnPlan() {
   RIDGE_RETURN_IF_ERROR(ranks_.Same("other options", OptionsToJson(options), kStartAlike));
   RIDGE_RETURN_IF_ERROR(ranks_.Same("another CPU type", machine_.profile.id,
                                     "machines of one kind, and as many threads a rank"));
+  RIDGE_RETURN_IF_ERROR(
+      ranks_.Same("other exchanges", ExchangeOrder(executor_->program()), kStartAlike));
   return ranks_.Same("other kernels", HashKernelChoices(executor_->program()), kStartAlike);
 }
 
@@ -283,10 +332,12 @@ Status TrainRun::Resolve() {
   RIDGE_RETURN_IF_ERROR(AddInTree());
   if (resume_) {
     RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.out));
+    RIDGE_RETURN_IF_ERROR(TakeShares());
     if (!ranks_.leads()) return Status();
     RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
     return Status();
   }
+  RIDGE_RETURN_IF_ERROR(TakeShares());
   if (Run::Exists(options_.out)) return RunFolder::Create(options_.out, options_.model).status();
   return StartFromRun();
 }
@@ -619,6 +670,10 @@ Status TrainRun::ReportStart(const CheckpointState& start) {
 }
 
 Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
+  if (redeal_) {
+    RIDGE_RETURN_IF_ERROR(KeepShares());
+    return MakeStoppedOutcome(result, RunEnd::kPreempted);
+  }
   if (result.killed) return MakeStoppedOutcome(result, RunEnd::kPreempted);
   // Only the rank that leads knows.
   RIDGE_ASSIGN_OR_RETURN(const bool unsaved, ranks_.Any(!result.last_checkpoint.ok()));
@@ -742,9 +797,11 @@ Status TrainRun::GatherRanks(const LoopResult& result, RunSummary& summary) {
                   static_cast<double>(planned.arena_bytes),
                   static_cast<double>(measured.arena_bytes), planned.step_s, measured.step_s,
                   result.collective_s}));
+  const std::optional<SliceShare> share = ShareOf(executor_->program());
   for (const std::vector<double>& of : all) {
     const auto bytes = [&](size_t i) { return static_cast<int64_t>(of[i]); };
-    summary.ranks.push_back({bytes(0), bytes(1), bytes(2), bytes(3), of[4], of[5], of[6]});
+    const int64_t slices = share->OwnedBy(static_cast<int>(summary.ranks.size())).count();
+    summary.ranks.push_back({slices, bytes(0), bytes(1), bytes(2), bytes(3), of[4], of[5], of[6]});
   }
   return Status();
 }
@@ -763,7 +820,17 @@ Result<TrainOptions> ResolveOptions(const TrainRequest& request, std::vector<std
 
 Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
                            TrainObserver& observer) {
-  return TrainRun(request, machine, observer).Train();
+  TrainRequest now = request;
+  Machine dealt = machine;
+  for (;;) {
+    auto run = std::make_unique<TrainRun>(now, dealt, observer);
+    Result<TrainOutcome> outcome = run->Train();
+    if (!outcome.ok() || !run->redeal()) return outcome;
+    dealt.dealt = run->redeal()->deal.slices;
+    now = run->GoingOn();
+    run.reset();
+    ForgetPeakMemory();  // the next plan is of its own
+  }
 }
 
 }  // namespace ridge

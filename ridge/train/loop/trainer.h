@@ -45,6 +45,7 @@ struct TrainRequest {
   // For tests: stop as if preempted (with a checkpoint) or killed (without) after so many steps.
   int64_t preempt_after_step = -1;
   int64_t kill_after_step = -1;
+  double slower_s = 0;  // for tests: a step takes so much longer for each slice of this rank
 };
 
 // The options that choose the machine (device, threads): those of the run when resuming.  A model's

@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "ridge/core/process.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/observe/metric_names.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/train/loop/stop_signal.h"
 
 namespace ridge {
@@ -19,6 +22,7 @@ namespace {
 constexpr int64_t kReportEverySteps = 50;
 constexpr double kFirstStep_s = 6;     // given to the first step of a process at least
 constexpr int64_t kTracedSteps = 100;  // a trace of a whole run would not open
+constexpr int64_t kLookAtSharesEverySteps = 30;
 
 // What an evaluation is judged by.
 BestResult Judged(const EvalResult& evaluation, int64_t step) {
@@ -92,6 +96,7 @@ Result<LoopResult> TrainingLoop::Run() {
     if (Done()) break;
     RIDGE_ASSIGN_OR_RETURN(const bool stops, StopRequested());
     result_.preempted = stops;
+    if (!stops) RIDGE_RETURN_IF_ERROR(LookAtShares());
   }
   runner_.loader().Stop();
   if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
@@ -111,6 +116,39 @@ Result<bool> TrainingLoop::StopRequested() {
                          ranks_.Any(mine, static_cast<uint64_t>(1e9 * collective_s_)));
   shares_.Add(ranks_.told(), step_s_);
   return any;
+}
+
+// By what all ranks have measured since the last look; they come to the same end.
+Result<std::optional<Redeal>> TrainingLoop::MeasuredRedeal() {
+  const auto own = static_cast<double>(ShareOf(executor_.program())->owned().count());
+  RIDGE_ASSIGN_OR_RETURN(const auto all,
+                         ranks_.All({own, compute_times_.Median(), request_.start_s}));
+  compute_times_ = StepTimes();
+  Redeal redeal;
+  redeal.step = state_.step;
+  DealTerms terms = {data_.total_steps - state_.step, 0};
+  for (const std::vector<double>& of : all) {
+    redeal.ranks.push_back({static_cast<int64_t>(of[0]), of[1]});
+    terms.start_s = std::max(terms.start_s, of[2]);
+  }
+  std::optional<Deal> better = BetterDeal(redeal.ranks, terms);
+  if (!better) return {std::nullopt};
+  redeal.deal = std::move(*better);
+  return {std::move(redeal)};
+}
+
+// A new deal needs a new plan, so the run stops at a checkpoint and goes on from there.
+Status TrainingLoop::LookAtShares() {
+  if (request_.start_s <= 0 || ranks_.size() == 1) return Status();
+  compute_times_.Add(step_s_ - collective_s_);
+  if (compute_times_.count() < kLookAtSharesEverySteps) return Status();
+  RIDGE_ASSIGN_OR_RETURN(std::optional<Redeal> redeal, MeasuredRedeal());
+  if (!redeal) return Status();
+  if (!HasCheckpoint()) SaveCheckpoint(/*due=*/false);
+  // Only the rank that leads knows.
+  RIDGE_ASSIGN_OR_RETURN(const bool unsaved, ranks_.Any(!result_.last_checkpoint.ok()));
+  if (!unsaved) result_.redeal = std::move(redeal);
+  return Status();
 }
 
 // Whether only `update` changes the values that a checkpoint stores.
@@ -156,6 +194,10 @@ Status TrainingLoop::RunInTime(int step, int slot) {
   const bool first = state_.step == request_.start.step;
   const double planned_s = first ? std::max(job_.step_s, kFirstStep_s) : job_.step_s;
   const DoingScope doing(request_.communicator, {RankWork::kStep, state_.step, planned_s});
+  if (request_.slower_s > 0) {
+    const auto slices = static_cast<double>(ShareOf(executor_.program())->owned().count());
+    std::this_thread::sleep_for(std::chrono::duration<double>(request_.slower_s * slices));
+  }
   return executor_.Run(step, slot);
 }
 

@@ -18,6 +18,7 @@
 #include "ridge/dist/agreement.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/step_runner.h"
+#include "ridge/train/loop/better_deal.h"
 #include "ridge/train/loop/evaluation.h"
 #include "ridge/train/loop/observer.h"
 #include "ridge/train/loop/rank_shares.h"
@@ -43,12 +44,23 @@ struct LoopRequest {
   std::function<void(int64_t step)> on_checkpoint = {};
   int64_t preempt_after_step = -1;  // as TrainRequest
   int64_t kill_after_step = -1;
+  double slower_s = 0;
+  // With `--shares auto`: seconds from the start to the loop; 0: the deal of the slices stays.
+  double start_s = 0;
+};
+
+// The slices are dealt anew.
+struct Redeal {
+  int64_t step = 0;             // updates done
+  std::vector<RankRate> ranks;  // before
+  Deal deal;
 };
 
 struct LoopResult {
   bool preempted = false;
   bool killed = false;
   bool stopped_early = false;              // by --patience
+  std::optional<Redeal> redeal;            // the run goes on with it from its newest checkpoint
   Status last_checkpoint;                  // result of the last attempt
   CheckpointState state;                   // at the end
   std::optional<EvalResult> evaluation;    // the last one
@@ -74,11 +86,13 @@ class TrainingLoop {
  private:
   bool Done() const { return state_.step >= data_.total_steps || OutOfPatience(); }
   bool OutOfPatience() const;
-  bool Stopped() const { return result_.preempted || result_.killed; }
+  bool Stopped() const { return result_.preempted || result_.killed || result_.redeal; }
   bool MayGiveUpUpdate() const;
   std::vector<double> MeanOfForms() const;
   StepRunner::Hooks Hooks();
   Result<bool> StopRequested();
+  Status LookAtShares();
+  Result<std::optional<Redeal>> MeasuredRedeal();
 
   Status RunUpdate();
   Status RunStep(int step, int slot);
@@ -124,6 +138,7 @@ class TrainingLoop {
   std::unique_ptr<Evaluator> evaluator_;
   StepTimes times_, collective_times_;
   RankShares shares_;
+  StepTimes compute_times_;  // since the last look at the shares
   LoopResult result_;
   MetricsReport last_report_;
   StageSeconds stages_before_;  // of the loader, at the last report

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ridge/backend/backend.h"
 #include "ridge/core/device_profile.h"
@@ -32,6 +33,8 @@ struct Machine {
   // The place of this process among the ranks that train one model; with several of them, or with a
   // communicator, sums over slices are a tree's.
   int rank = 0, ranks = 1;
+  // With `--shares auto`: slices of each rank (SliceShare::dealt).
+  std::vector<int64_t> dealt = {};
   Communicator* communicator = nullptr;   // not owned; nullptr: several ranks are planned only
   SumTimes sums = {};                     // of so many ranks; not known: by the device's rates
   std::optional<DeviceGroup> group = {};  // ranks on such devices, which are not here

@@ -114,6 +114,9 @@ Status CheckMesh(const TrainOptions& o) {
         "--sums tree adds slices; on a --mesh sums are in the order of its axes. hint: leave "
         "--sums "
         "out");
+  if (o.shares != "equal")
+    return InvalidArgument(fmt::format(
+        "--shares {}: the parts of a --mesh are equal. hint: leave --shares out", o.shares));
   if (o.overlap == "on")
     return InvalidArgument(
         "--overlap on: the collectives of a --mesh run in line. hint: leave --overlap out");
@@ -327,6 +330,33 @@ Result<int64_t> ParseDevices(const std::string& text) {
                   text, kMost));
 }
 
+Result<SharesOption> ParseShares(const std::string& text) {
+  constexpr int64_t kMost = 1000000;
+  if (text == "equal" || text == "auto") return SharesOption{text == "auto", {}};
+  SharesOption shares;
+  for (const std::string_view part : SplitAt(text, ',')) {
+    const std::optional<int64_t> number = WholeNumber(part);
+    if (number && *number >= 1 && *number <= kMost) {
+      shares.parts.push_back(*number);
+      continue;
+    }
+    return InvalidArgument(
+        fmt::format("--shares is '{}'; it must be equal, auto, or a number from 1 to {} for each "
+                    "device, such as 3,1",
+                    text, kMost));
+  }
+  return shares;
+}
+
+Status CheckShares(const TrainOptions& options, int64_t devices) {
+  RIDGE_ASSIGN_OR_RETURN(const SharesOption shares, ParseShares(options.shares));
+  const auto given = static_cast<int64_t>(shares.parts.size());
+  if (given == 0 || given == devices) return Status();
+  return InvalidArgument(fmt::format(
+      "--shares is '{}', for {}; there {} {}. hint: a number for each, or --shares equal",
+      options.shares, FormatCountOf(given, "device"), devices == 1 ? "is" : "are", devices));
+}
+
 namespace {
 
 // The number before `unit`, which ends `text`; nothing for other texts.
@@ -388,6 +418,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();
   RIDGE_RETURN_IF_ERROR(ParseDevices(options.devices).status());
   RIDGE_RETURN_IF_ERROR(CheckMesh(options));
+  RIDGE_RETURN_IF_ERROR(ParseShares(options.shares).status());
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (options.patience > 0 && options.validation.empty())
     return InvalidArgument("--patience needs validation data. hint: --validation 0.1");

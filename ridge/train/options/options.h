@@ -80,6 +80,7 @@ struct TrainOptions {
   std::string offload = "none";  // see plan/hardware/offload.h
   std::string devices = "1";     // see ParseDevices
   std::string mesh, shard;       // see partition/mesh.h, partition/layouts.h; empty: none
+  std::string shares = "equal";  // see ParseShares
   std::string overlap = "auto";  // of exchanges and the step: or "on", "off", which auto is
   std::string out;               // empty: runs/MODEL-N
   Interval checkpoint_every;     // 0 steps: each epoch
@@ -118,6 +119,16 @@ Result<CacheChoice> ParseCache(const std::string& text);
 Result<int64_t> ParseDevices(const std::string& text);
 // Those of the mesh, where there is one.  Fails as ParseDevices and ParseMesh do.
 Result<int64_t> DevicesOf(const TrainOptions& options);
+
+// How a batch's slices are shared out to devices: "3,1" -> three to one.  Fails with
+// kInvalidArgument.
+struct SharesOption {
+  bool automatic = false;      // "auto": by what they were measured to take
+  std::vector<int64_t> parts;  // by rank; empty: "equal", or "auto"
+};
+Result<SharesOption> ParseShares(const std::string& text);
+// Fails with kInvalidArgument unless --shares is for so many devices.
+Status CheckShares(const TrainOptions& options, int64_t devices);
 
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;

@@ -156,6 +156,29 @@ TEST(OptionsTest, AnIntervalInStepsIsANumberInJson) {
   EXPECT_EQ(OptionsFromJson(OptionsToJson(options), "o")->checkpoint_every.seconds, 600);
 }
 
+TEST(ParseShares, EqualOrAutomaticOrANumberForEachDevice) {
+  using Parts = std::vector<int64_t>;
+  EXPECT_EQ(ParseShares("equal")->parts, Parts{});
+  EXPECT_TRUE(ParseShares("auto")->automatic);
+  EXPECT_EQ(ParseShares("3,1")->parts, (Parts{3, 1}));
+  for (const char* text : {"", "0,1", "3,", "3;1", "-1,2", "1.5,1", "1000001,1"}) {
+    EXPECT_EQ(ParseShares(text).status().message(),
+              std::string("--shares is '") + text +
+                  "'; it must be equal, auto, or a number from 1 to 1000000 for each device, such "
+                  "as 3,1");
+  }
+  TrainOptions options;
+  EXPECT_TRUE(CheckShares(options, 5).ok());
+  options.shares = "3,1";
+  EXPECT_TRUE(CheckShares(options, 2).ok());
+  EXPECT_EQ(CheckShares(options, 3).message(),
+            "--shares is '3,1', for 2 devices; there are 3. hint: a number for each, or --shares "
+            "equal");
+  EXPECT_EQ(CheckShares(options, 1).message(),
+            "--shares is '3,1', for 2 devices; there is 1. hint: a number for each, or --shares "
+            "equal");
+}
+
 TEST(OptionsTest, PatienceNeedsAValidationSet) {
   TrainOptions options = Valid();
   options.patience = 3;

@@ -28,6 +28,7 @@ RunStatus Read(const Json& json) {
   status.step = json.at("step").get<int64_t>();
   if (!json.at("checkpoint").is_null()) status.checkpoint = json.at("checkpoint").get<int64_t>();
   status.ranks = json.at("ranks").get<int64_t>();
+  if (json.contains("slices")) status.slices = json["slices"].get<std::vector<int64_t>>();
   if (!json.at("why").is_null()) status.why = json.at("why").get<std::string>();
   status.may_retry = json.at("may_retry").get<bool>();
   return status;
@@ -36,12 +37,13 @@ RunStatus Read(const Json& json) {
 }  // namespace
 
 std::string RunStatusToJson(const RunStatus& status) {
-  const Json json = {{"state", kStates[static_cast<size_t>(status.state)]},
-                     {"step", status.step},
-                     {"checkpoint", status.checkpoint ? Json(*status.checkpoint) : Json()},
-                     {"ranks", status.ranks},
-                     {"why", status.why.empty() ? Json() : Json(status.why)},
-                     {"may_retry", status.may_retry}};
+  Json json = {{"state", kStates[static_cast<size_t>(status.state)]},
+               {"step", status.step},
+               {"checkpoint", status.checkpoint ? Json(*status.checkpoint) : Json()},
+               {"ranks", status.ranks},
+               {"why", status.why.empty() ? Json() : Json(status.why)},
+               {"may_retry", status.may_retry}};
+  if (!status.slices.empty()) json["slices"] = status.slices;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ridge/core/status.h"
 
@@ -23,8 +24,9 @@ struct RunStatus {
   int64_t step = 0;                        // updates done when this was written
   std::optional<int64_t> checkpoint = {};  // step of the newest complete one
   int64_t ranks = 1;
-  std::string why = {};    // kFailed
-  bool may_retry = false;  // kFailed: the same command may end otherwise
+  std::vector<int64_t> slices = {};  // of a batch, by rank; empty: of one rank, or not known
+  std::string why = {};              // kFailed
+  bool may_retry = false;            // kFailed: the same command may end otherwise
 };
 
 inline constexpr char kStatusFile[] = "status.json";

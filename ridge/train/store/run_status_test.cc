@@ -8,7 +8,7 @@
 namespace ridge {
 namespace {
 
-const RunStatus kFailed = {RunPhase::kFailed, 12, 10, 3, "rank 1: \"no\" data", true};
+const RunStatus kFailed = {RunPhase::kFailed, 12, 10, 3, {6, 1, 1}, "rank 1: \"no\" data", true};
 
 TEST(RunStatusTest, WhatIsWrittenIsRead) {
   for (const RunStatus& status :
@@ -23,7 +23,8 @@ TEST(RunStatusTest, WhatIsWrittenIsRead) {
 TEST(RunStatusTest, HasOneFormForScripts) {
   EXPECT_EQ(RunStatusToJson(kFailed),
             "{\n  \"state\": \"failed\",\n  \"step\": 12,\n  \"checkpoint\": 10,\n  \"ranks\": 3,\n"
-            "  \"why\": \"rank 1: \\\"no\\\" data\",\n  \"may_retry\": true\n}\n");
+            "  \"why\": \"rank 1: \\\"no\\\" data\",\n  \"may_retry\": true,\n  \"slices\": [\n"
+            "    6,\n    1,\n    1\n  ]\n}\n");
 }
 
 TEST(RunStatusTest, RefusesWhatIsNone) {

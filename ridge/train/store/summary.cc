@@ -48,6 +48,7 @@ void Read(const Json& json, const char* key, RunFigures& figures) {
 void ReadRanks(const Json& json, std::vector<RankNumbers>& ranks) {
   for (const Json& from : json) {
     RankNumbers& rank = ranks.emplace_back();
+    Read(from, "slices", rank.slices);
     const Json &planned = from.at("planned"), &measured = from.at("measured");
     rank.planned_peak_bytes = Integer(planned, "peak_bytes");
     rank.planned_arena_bytes = Integer(planned, "arena_bytes");
@@ -112,7 +113,8 @@ Json RanksJson(const RunSummary& summary) {
   const double communication_s = summary.measured.communication_s.value_or(0);
   Json json = Json::array();
   for (const RankNumbers& rank : summary.ranks) {
-    json.push_back({{"planned",
+    json.push_back({{"slices", rank.slices},
+                    {"planned",
                      {{"peak_bytes", rank.planned_peak_bytes},
                       {"arena_bytes", rank.planned_arena_bytes},
                       {"step_s", Number(rank.planned_step_s)}}},
