@@ -144,7 +144,7 @@ Status TrainingLoop::LookAtShares() {
   if (compute_times_.count() < kLookAtSharesEverySteps) return Status();
   RIDGE_ASSIGN_OR_RETURN(std::optional<Redeal> redeal, MeasuredRedeal());
   if (!redeal) return Status();
-  if (!HasCheckpoint()) SaveCheckpoint(/*due=*/false);
+  if (!HasCheckpoint()) RIDGE_RETURN_IF_ERROR(SaveCheckpoint(/*due=*/false));
   // Only the rank that leads knows.
   RIDGE_ASSIGN_OR_RETURN(const bool unsaved, ranks_.Any(!result_.last_checkpoint.ok()));
   if (!unsaved) result_.redeal = std::move(redeal);
