@@ -289,18 +289,17 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
   return {};
 }
 
-// One rank of a mesh, on one kind of device.
-Result<int> RunMeshPlan(const PlanVerb& verb, const std::vector<std::string>& devices,
-                        const Terminal& terminal) {
-  if (devices.size() > 1) {
-    return InvalidArgument(
-        fmt::format("--on is '{}'; a mesh is of one kind of device. hint: name one", *verb.on));
-  }
+// One rank of a mesh, on a cluster or on one kind of device.
+Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   TrainOptions options = verb.train.options;
-  options.device = devices.front();
+  RIDGE_ASSIGN_OR_RETURN(const MeshPlace place, ParseMeshPlace(verb.on.value_or(options.device)));
+  options.device = place.device;
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options, /*devices=*/1));
-  RIDGE_RETURN_IF_ERROR(PrintMeshPlan(options, verb.mesh, opened.machine, verb.json, terminal));
+  const Hardware* hardware = opened.hardware.get();
+  if (hardware != nullptr && IsCpu(*hardware)) hardware = nullptr;  // nothing is known of its links
+  RIDGE_RETURN_IF_ERROR(
+      PrintMeshPlan(options, verb.mesh, place, hardware, opened.machine, verb.json, terminal));
   return kExitOk;
 }
 
@@ -315,10 +314,10 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   }
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
   if (verb.mesh.shard && !verb.mesh.mesh)
     return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
-  if (verb.mesh.mesh) return RunMeshPlan(verb, devices, terminal);
+  if (verb.mesh.mesh) return RunMeshPlan(verb, terminal);
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
   if (verb.why == kDevices) {
     if (verb.html || verb.markdown)
       return InvalidArgument(
@@ -349,7 +348,7 @@ VerbBody AddPlan(CLI::App& app) {
                   "How many devices train together: the plan of the first of them (1)");
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
-          "`ridge bench device --record`")
+          "`ridge bench device --record`; with --mesh also a cluster of `ridge devices clusters`")
       ->group("Machine");
   AddText(app, "--foreign", verb->foreign, "torch|tf",
           "Time of another program on the devices of --on, as published trainings had it")
