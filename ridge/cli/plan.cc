@@ -9,6 +9,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/plan_history.h"
+#include "ridge/cli/plan_layouts.h"
 #include "ridge/cli/plan_mesh.h"
 #include "ridge/cli/planning.h"
 #include "ridge/cli/rank_times.h"
@@ -298,6 +299,17 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options, /*devices=*/1));
   const Hardware* hardware = opened.hardware.get();
   if (hardware != nullptr && IsCpu(*hardware)) hardware = nullptr;  // nothing is known of its links
+  if (IsComposed(verb.mesh, options)) {
+    if (hardware == nullptr) {
+      return InvalidArgument(
+          "--mesh auto, stages and recomputing on a mesh are planned for devices whose links are "
+          "known. hint: --on dgx-h100");
+    }
+    RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(options.devices));
+    RIDGE_RETURN_IF_ERROR(PrintLayouts(options, verb.mesh, place, *hardware, devices,
+                                       opened.machine, verb.json, terminal));
+    return kExitOk;
+  }
   RIDGE_RETURN_IF_ERROR(
       PrintMeshPlan(options, verb.mesh, place, hardware, opened.machine, verb.json, terminal));
   return kExitOk;

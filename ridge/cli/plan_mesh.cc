@@ -176,12 +176,6 @@ void PrintText(const TrainOptions& options, const MeshPlan& plan, const std::str
   PrintCollectives(plan, terminal);
 }
 
-// Of a mixed precision by another program, 16 bits are sent; ridge sends its f32.
-double WireShare(const Machine& machine, const std::string& precision) {
-  const bool is_mixed = precision == "bf16" || precision == "f16" || precision == "auto";
-  return machine.software.eager && is_mixed ? 0.5 : 1;
-}
-
 // What a cluster's catalog has of it; the machine of one device has as many as are asked for.
 constexpr int64_t kMostInMachine = 16;
 
@@ -219,6 +213,11 @@ Result<DeviceGroup> DevicesAt(const MeshPlace& place, const Hardware& hardware, 
                                        devices, nodes, cluster.id, *cluster.nodes));
   }
   return DeviceGroup{&hardware, per_node, nodes, cluster.node_bytes_per_s()};
+}
+
+double WireShare(const Machine& machine, const std::string& precision) {
+  const bool is_mixed = precision == "bf16" || precision == "f16" || precision == "auto";
+  return machine.software.eager && is_mixed ? 0.5 : 1;
 }
 
 Status PrintMeshPlan(const TrainOptions& given, const MeshFlags& flags, const MeshPlace& place,

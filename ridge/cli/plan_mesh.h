@@ -27,6 +27,9 @@ Result<MeshPlace> ParseMeshPlace(const std::string& on);
 // whole nodes.
 Result<DeviceGroup> DevicesAt(const MeshPlace& place, const Hardware& hardware, int64_t devices);
 
+// Of a mixed precision by another program, 16 bits are sent; ridge sends its f32.
+double WireShare(const Machine& machine, const std::string& precision);
+
 // Plans and prints; with `hardware` (of the place; nullptr: this machine) seconds too.  Fails as
 // PlanMeshJob does, and with kOutOfMemory where a rank needs more than --fit allows.
 Status PrintMeshPlan(const TrainOptions& options, const MeshFlags& flags, const MeshPlace& place,

@@ -19,24 +19,8 @@ CollectiveKind KindOf(const OpDef& op) {
   return &op == &AllGatherOp() ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll;
 }
 
-bool IsCollectiveNode(const PlannedNode& node) {
-  return node.def != nullptr && IsCollective(*node.def);
-}
-
 bool IsInLine(const PlannedNode& node) {
   return IsCollectiveNode(node) && node.call.text("axis") == kTensorAxis;
-}
-
-// Of so many bytes of the node's kind.
-Result<double> SecondsOf(const PlannedNode& node, int64_t bytes, const DeviceGroup& group,
-                         double wire_share) {
-  const std::optional<double> seconds =
-      CollectiveSeconds(group, KindOf(*node.def), static_cast<double>(bytes) * wire_share);
-  if (seconds) return *seconds;
-  return InvalidArgument(
-      fmt::format("mesh: no rate is known of the link between devices of {}. hint: `ridge devices "
-                  "show {}`",
-                  group.hardware->id, group.hardware->id));
 }
 
 std::vector<AxisTime> AxesOf(const Mesh& mesh, const DeviceGroup& all) {
@@ -148,8 +132,7 @@ class StepAdder {
       clock_.RunKernel(n);
       times_.flops += runs_ * node.cost.flops;
     } else if (IsInLine(node)) {
-      const int64_t bytes = std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
-      RIDGE_ASSIGN_OR_RETURN(const double alone_s, Count(node, bytes));
+      RIDGE_ASSIGN_OR_RETURN(const double alone_s, Count(node, CollectiveBytes(node)));
       clock_.RunInLine(n, alone_s);
       in_line_s_ += alone_s;
       AxisOf(node).exposed_s += static_cast<double>(runs_) * alone_s;
@@ -171,7 +154,7 @@ class StepAdder {
   Result<double> Count(const PlannedNode& node, int64_t bytes) {
     AxisTime& axis = AxisOf(node);
     RIDGE_ASSIGN_OR_RETURN(const double alone_s,
-                           SecondsOf(node, bytes, axis.group, links_.wire_share));
+                           CollectiveNodeSeconds(node, bytes, axis.group, links_.wire_share));
     axis.busy_s += static_cast<double>(runs_) * alone_s;
     sums_s_[SumOf(counted_, node.op, axis.axis)] += alone_s;
     return alone_s;
@@ -200,6 +183,25 @@ class StepAdder {
 };
 
 }  // namespace
+
+bool IsCollectiveNode(const PlannedNode& node) {
+  return node.def != nullptr && IsCollective(*node.def);
+}
+
+int64_t CollectiveBytes(const PlannedNode& node) {
+  return std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
+}
+
+Result<double> CollectiveNodeSeconds(const PlannedNode& node, int64_t bytes, const DeviceGroup& group,
+                         double wire_share) {
+  const std::optional<double> seconds =
+      CollectiveSeconds(group, KindOf(*node.def), static_cast<double>(bytes) * wire_share);
+  if (seconds) return *seconds;
+  return InvalidArgument(
+      fmt::format("mesh: no rate is known of the link between devices of {}. hint: `ridge devices "
+                  "show {}`",
+                  group.hardware->id, group.hardware->id));
+}
 
 double MeshTimes::mfu(double peak_flops_per_s) const {
   return peak_flops_per_s > 0 ? static_cast<double>(flops) / step_s / peak_flops_per_s : 0;

@@ -38,6 +38,13 @@ struct MeshLinks {
   double wire_share = 1;  // of the plan's bytes that are sent: 0.5 where 16 bits are
 };
 
+// Of a node that is a collective, if nothing ran beside it; `bytes`: instead of the node's own.
+// Fails with kInvalidArgument where a link's rate is not known.
+Result<double> CollectiveNodeSeconds(const PlannedNode& node, int64_t bytes,
+                                     const DeviceGroup& group, double wire_share);
+bool IsCollectiveNode(const PlannedNode& node);
+int64_t CollectiveBytes(const PlannedNode& node);
+
 // `accumulate`: runs of `micro` in an update.  Fails with kInvalidArgument where a link's rate is
 // not known.
 Result<MeshTimes> TimesOfMesh(const MeshJob& job, int64_t accumulate, const MeshLinks& links);
