@@ -75,7 +75,7 @@ Status DoesNotFitMesh(const LayoutCost& cost, int64_t limit_bytes, const std::st
 std::string CountsText(const LayoutsFound& found) {
   return fmt::format("\n  {} layouts fit; of {} the variables alone are too large, {} do not fit "
                      "with their activations; {} graphs were planned\n",
-                     FormatInteger(static_cast<int64_t>(found.fitting.size())),
+                     FormatInteger(found.fit),
                      FormatInteger(found.variables_too_large), FormatInteger(found.too_large),
                      found.planned_steps);
 }
@@ -99,7 +99,7 @@ Status PrintFound(const LayoutRequest& request, const MeshPlace& place, LayoutsF
     return Status();
   }
   PrintData(LayoutReport(table, terminal) + counts);
-  for (const std::string& why : found.no_tensor) PrintData("  " + why + "\n");
+  if (!found.no_tensor.empty()) PrintData("  " + found.no_tensor + "\n");
   PrintData("\n  " + CommandOf(request.options, place, table.layouts.front().choice) + "\n");
   return Status();
 }
@@ -135,7 +135,7 @@ Status PrintLayouts(const TrainOptions& given, const MeshFlags& flags, const Mes
   table.title = TitleOf(given, place, choice.batch(), choice.devices());
   RIDGE_ASSIGN_OR_RETURN(const LayoutCost cost, PlanLayout(request, choice, machine));
   table.layouts = {cost};
-  PrintData(json ? LayoutsJson(table) + "\n" : LayoutReport(table, terminal));
+  PrintData(json ? LayoutJson(table) + "\n" : LayoutReport(table, terminal));
   if (cost.bytes.all() <= request.limit_bytes) return Status();
   return DoesNotFitMesh(cost, request.limit_bytes, "mesh " + LayoutMeshText(choice));
 }

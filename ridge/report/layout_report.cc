@@ -28,6 +28,24 @@ Json SecondsJson(const LayoutSeconds& seconds) {
           {"update", seconds.update},   {"stragglers", seconds.stragglers}};
 }
 
+Json JsonOf(const LayoutTable& table, const LayoutCost& cost) {
+  const LayoutChoice& choice = cost.choice;
+  return {{"mesh", LayoutMeshText(choice)},
+          {"shard", LayoutShardText(choice)},
+          {"recompute", choice.recompute},
+          {"batch", choice.data * choice.samples},
+          {"accumulate", choice.micro_batches},
+          {"devices", choice.devices()},
+          {"peak_bytes", cost.bytes.all()},
+          {"limit_bytes", table.limit_bytes},
+          {"bytes", BytesJson(cost.bytes)},
+          {"step_s", cost.seconds.all()},
+          {"seconds", SecondsJson(cost.seconds)},
+          {"samples_s", cost.samples_s()},
+          {"flops", cost.flops},
+          {"mfu", LayoutMfu(cost, table.peak_flops_per_s)}};
+}
+
 std::vector<std::string> RowOfLayout(const LayoutTable& table, const LayoutCost& cost) {
   const LayoutChoice& choice = cost.choice;
   const LayoutSeconds& s = cost.seconds;
@@ -82,25 +100,13 @@ std::string LayoutReport(const LayoutTable& table, const Terminal& terminal) {
   return table.title + "\n\n" + rows.ToText(terminal);
 }
 
+std::string LayoutJson(const LayoutTable& table) {
+  return JsonOf(table, table.layouts.front()).dump(2);
+}
+
 std::string LayoutsJson(const LayoutTable& table) {
   Json list = Json::array();
-  for (const LayoutCost& cost : table.layouts) {
-    const LayoutChoice& choice = cost.choice;
-    list.push_back({{"mesh", LayoutMeshText(choice)},
-                    {"shard", LayoutShardText(choice)},
-                    {"recompute", choice.recompute},
-                    {"batch", choice.data * choice.samples},
-                    {"accumulate", choice.micro_batches},
-                    {"devices", choice.devices()},
-                    {"peak_bytes", cost.bytes.all()},
-                    {"limit_bytes", table.limit_bytes},
-                    {"bytes", BytesJson(cost.bytes)},
-                    {"step_s", cost.seconds.all()},
-                    {"seconds", SecondsJson(cost.seconds)},
-                    {"samples_s", cost.samples_s()},
-                    {"flops", cost.flops},
-                    {"mfu", LayoutMfu(cost, table.peak_flops_per_s)}});
-  }
+  for (const LayoutCost& cost : table.layouts) list.push_back(JsonOf(table, cost));
   return list.dump(2);
 }
 

@@ -24,8 +24,11 @@ double LayoutMfu(const LayoutCost& cost, double peak_flops_per_s);
 
 std::string LayoutReport(const LayoutTable& table, const Terminal& terminal);
 
-// {"mesh", "shard", "recompute", "batch", "accumulate", "devices", "bytes", "seconds", "step_s",
-// "samples_s", "mfu"}, bytes and seconds by what they are for.
+// Of the first one:
+// {"mesh", "shard", "recompute", "batch", "accumulate", "devices", "peak_bytes", "limit_bytes",
+// "bytes", "step_s", "seconds", "samples_s", "flops", "mfu"}, bytes and seconds by what they are for.
+std::string LayoutJson(const LayoutTable& table);
+// Of all, an array of them.
 std::string LayoutsJson(const LayoutTable& table);
 
 }  // namespace ridge

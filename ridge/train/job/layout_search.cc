@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 namespace ridge {
 namespace {
 
-constexpr size_t kRefined = 8;  // of the fastest: planned with their own micro-batch
+constexpr size_t kRefined = 5;  // of the fastest: planned with their own micro-batch
 constexpr int64_t kMostSamples = 1024;
 
 std::vector<int64_t> DivisorsOf(int64_t number) {
@@ -40,7 +42,7 @@ class Search {
         if (sequence && tensor == 1) continue;
         if (const Status status = TryTensor(tensor, sequence); !status.ok()) {
           if (tensor == 1) return status;
-          found_.no_tensor.push_back(status.message());
+          if (found_.no_tensor.empty()) found_.no_tensor = status.message();
         }
       }
     }
@@ -107,9 +109,19 @@ class Search {
     return any;
   }
 
+  // Of each mesh the fastest.
+  void KeepOneOfMesh() {
+    std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
+    std::erase_if(found_.fitting, [&](const LayoutCost& cost) {
+      return !seen.emplace(cost.choice.pipeline, cost.choice.data, cost.choice.tensor).second;
+    });
+  }
+
   // The fastest ones by a plan of their own, and in order.
   Status Refine() {
     std::sort(found_.fitting.begin(), found_.fitting.end(), IsFaster);
+    found_.fit = static_cast<int64_t>(found_.fitting.size());
+    KeepOneOfMesh();
     const size_t count = std::min(kRefined, found_.fitting.size());
     for (size_t i = 0; i < count; ++i) {
       LayoutCost& cost = found_.fitting[i];

@@ -44,7 +44,7 @@ Result<const LocalStep*> LocalSteps::Planned(int64_t tensor, bool sequence, int6
 
 Result<LocalStep> LocalSteps::At(int64_t tensor, bool sequence, int64_t samples) {
   int64_t below = 1;
-  while (below * kNextPlanned <= samples) below *= kNextPlanned;
+  while (below * kNextPlanned * kNextPlanned <= samples) below *= kNextPlanned;
   RIDGE_ASSIGN_OR_RETURN(const LocalStep* first, Planned(tensor, sequence, below));
   if (below == samples) return *first;
   RIDGE_ASSIGN_OR_RETURN(const LocalStep* second, Planned(tensor, sequence, below * kNextPlanned));

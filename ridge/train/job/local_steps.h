@@ -18,7 +18,7 @@ class LocalSteps {
 
   // Planned with this micro-batch.  Fails as LoadForward and PlanMeshJob do.
   Result<const LocalStep*> Planned(int64_t tensor, bool sequence, int64_t samples);
-  // Between the two that are planned about it: 1, 8, 64, 512, ... samples.
+  // On the line through two that are planned: 1 and 8 samples below 64, 8 and 64 below 512, ...
   Result<LocalStep> At(int64_t tensor, bool sequence, int64_t samples);
 
   int64_t planned() const { return static_cast<int64_t>(steps_.size()); }
