@@ -41,6 +41,8 @@ Json JsonOf(const LayoutTable& table, const LayoutCost& cost) {
           {"bytes", BytesJson(cost.bytes)},
           {"step_s", cost.seconds.all()},
           {"seconds", SecondsJson(cost.seconds)},
+          {"turn_s", cost.turn_s},
+          {"kernels", cost.kernels},
           {"samples_s", cost.samples_s()},
           {"flops", cost.flops},
           {"mfu", LayoutMfu(cost, table.peak_flops_per_s)}};

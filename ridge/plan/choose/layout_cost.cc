@@ -59,7 +59,10 @@ class Composer {
       if (bytes.all() > cost.bytes.all()) cost.bytes = bytes;
       const std::optional<LayoutSeconds> seconds = SecondsOf(stages_[s]);
       if (!seconds) return std::nullopt;
-      if (seconds->all() > cost.seconds.all()) cost.seconds = *seconds;
+      if (seconds->all() <= cost.seconds.all()) continue;
+      cost.seconds = *seconds;
+      cost.turn_s = TurnSeconds(stages_[s]);
+      cost.kernels = KernelsOf(stages_[s]);
     }
     cost.flops = static_cast<double>(step_.flops * choice_.micro_batches) /
                  static_cast<double>(choice_.pipeline);
@@ -100,13 +103,23 @@ class Composer {
     return largest;
   }
 
+  double Again() const { return choice_.recompute ? 1 : 0; }
+  double LineSeconds(const PipelineStage& stage) const {
+    return (1 + Again()) * stage.forward_line_s + stage.share * step_.backward_line_s;
+  }
+  double TurnSeconds(const PipelineStage& stage) const {
+    return (1 + Again()) * stage.forward_s + stage.share * step_.backward_s + LineSeconds(stage);
+  }
+  int64_t KernelsOf(const PipelineStage& stage) const {
+    return static_cast<int64_t>((1 + Again()) * static_cast<double>(stage.forward_kernels) +
+                                stage.share * static_cast<double>(step_.backward_kernels));
+  }
+
   std::optional<LayoutSeconds> SecondsOf(const PipelineStage& stage) const {
-    const double again = choice_.recompute ? 1 : 0;
+    const double again = Again();
     const auto micro_batches = static_cast<double>(choice_.micro_batches);
     const double forward_s = stage.forward_s, backward_s = stage.share * step_.backward_s;
-    const double line_s =
-        (1 + again) * stage.forward_line_s + stage.share * step_.backward_line_s;
-    const double turn_s = (1 + again) * forward_s + backward_s + line_s;
+    const double line_s = LineSeconds(stage), turn_s = TurnSeconds(stage);
     LayoutSeconds seconds;
     seconds.kernels = micro_batches * (forward_s + backward_s);
     seconds.recompute = micro_batches * again * forward_s;

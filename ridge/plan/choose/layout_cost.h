@@ -59,7 +59,9 @@ struct LayoutCost {
   LayoutChoice choice;
   LayoutBytes bytes;
   LayoutSeconds seconds;
-  double flops = 0;  // of a rank on the mean in an update, without recomputed ones
+  double flops = 0;       // of a rank on the mean in an update, without recomputed ones
+  double turn_s = 0;      // of a micro-batch on the slowest stage: kernels and collectives in line
+  int64_t kernels = 0;    // that are launched in it
 
   double samples_s() const { return static_cast<double>(choice.batch()) / seconds.all(); }
 };

@@ -15,7 +15,7 @@ LocalStep StepOf(size_t blocks) {
   LocalStep step;
   const auto count = static_cast<int64_t>(blocks);
   for (size_t b = 0; b < blocks; ++b)
-    step.blocks.push_back({1e-3, 0, 8 * kMiB, 4 * kMiB, b + 1 < blocks ? kMiB : 0});
+    step.blocks.push_back({1e-3, 0, 10, 8 * kMiB, 4 * kMiB, b + 1 < blocks ? kMiB : 0});
   step.backward_s = 2e-3 * static_cast<double>(blocks);
   step.update_s = 1e-3;
   step.flops = 1'000'000 * count;
@@ -109,6 +109,11 @@ TEST_F(LayoutCostTest, MoreMicroBatchesHideZeroOnesGathersNoBetterButPayThemOnce
   EXPECT_NEAR(one.data, four.data, 1e-12);
   EXPECT_GT(Of({.data = 8, .zero = 2, .micro_batches = 4}, 2).seconds.data, 0);
   EXPECT_NEAR(one.update, 1e-3 / 8, 1e-12);
+}
+
+TEST_F(LayoutCostTest, RecomputedKernelsAreLaunchedTwice) {
+  EXPECT_EQ(Of({.pipeline = 2}).kernels, 40);
+  EXPECT_EQ(Of({.pipeline = 2, .recompute = true}).kernels, 80);
 }
 
 TEST_F(LayoutCostTest, DataAcrossNodesTakesLongerThanWithinOne) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/hardware/planned_device.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -54,12 +55,13 @@ struct Written {
 
 class LocalStepMaker {
  public:
-  LocalStepMaker(const Program& program, const StepPlan& step,
+  LocalStepMaker(const Program& program, const StepPlan& step, bool eager,
                  const std::function<double(const PlannedNode&)>& in_line_s)
       : program_(program),
         step_(step),
         uses_(step),
         passes_(PassesOf(program, step, uses_)),
+        eager_(eager),
         in_line_s_(in_line_s),
         written_(step.values.size()) {}
 
@@ -144,15 +146,22 @@ class LocalStepMaker {
         continue;
       }
       if (line_s < 0) local_.flops += step_.nodes[n].cost.flops;
+      const int64_t kernels = KernelsOf(step_.nodes[n]);
       if (passes_[n] == Pass::kForward) {
         LocalBlock& block = BlockAt(++place);
         block.forward_s += kernel_s;
+        block.forward_kernels += kernels;
         block.forward_line_s += std::max(0.0, line_s);
       } else {
         local_.backward_s += kernel_s;
+        local_.backward_kernels += kernels;
         local_.backward_line_s += std::max(0.0, line_s);
       }
     }
+  }
+
+  int64_t KernelsOf(const PlannedNode& node) const {
+    return eager_ && node.def != nullptr ? EagerKernels(*node.def, node.call) : 1;
   }
 
   void TakeSaved() {
@@ -211,6 +220,7 @@ class LocalStepMaker {
   const StepPlan& step_;
   const StepUses uses_;
   const std::vector<Pass> passes_;
+  const bool eager_;
   const std::function<double(const PlannedNode&)>& in_line_s_;
   std::vector<Written> written_;  // by value that owns bytes
   std::vector<int> forward_;      // nodes, in order
@@ -232,9 +242,9 @@ double LocalStep::forward_line_s() const {
   return seconds;
 }
 
-LocalStep LocalStepOf(const Program& program, int64_t runtime_bytes,
+LocalStep LocalStepOf(const Program& program, int64_t runtime_bytes, bool eager,
                       const std::function<double(const PlannedNode&)>& in_line_s) {
-  return LocalStepMaker(program, *program.Find("train"), in_line_s).Make(runtime_bytes);
+  return LocalStepMaker(program, *program.Find("train"), eager, in_line_s).Make(runtime_bytes);
 }
 
 LocalStep Between(const LocalStep& a, const LocalStep& b, double share) {

@@ -16,6 +16,7 @@ namespace ridge {
 struct LocalBlock {
   double forward_s = 0;          // of its kernels
   double forward_line_s = 0;     // of collectives in line with them
+  int64_t forward_kernels = 0;   // that are launched one by one
   int64_t saved_bytes = 0;       // results that the backward pass reads
   int64_t parameter_bytes = 0;   // of parameters that are read here first
   int64_t crossing_bytes = 0;    // results from before its end that later blocks read
@@ -24,6 +25,7 @@ struct LocalBlock {
 struct LocalStep {
   std::vector<LocalBlock> blocks;
   double backward_s = 0, backward_line_s = 0;  // of all blocks
+  int64_t backward_kernels = 0;
   double update_s = 0;                         // of the optimizer, all parameters
   int64_t flops = 0;                           // without the update
   int64_t parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
@@ -35,9 +37,9 @@ struct LocalStep {
   double forward_line_s() const;
 };
 
-// Of the step `train` of a program.  `in_line_s`: seconds of a node that is a collective, below 0 for
+// Of the step `train` of a program; `eager`: its operators run step by step.  `in_line_s`: seconds of a node that is a collective, below 0 for
 // kernels.  REQUIRES: an output `loss`.
-LocalStep LocalStepOf(const Program& program, int64_t runtime_bytes,
+LocalStep LocalStepOf(const Program& program, int64_t runtime_bytes, bool eager,
                       const std::function<double(const PlannedNode&)>& in_line_s);
 
 // Between the steps of two numbers of samples of one graph, `share` of the way from `a` to `b`, which

@@ -31,6 +31,7 @@ PipelineStage StageOf(const LocalStep& step, size_t first, size_t last, double t
     const LocalBlock& block = step.blocks[b];
     stage.forward_s += block.forward_s;
     stage.forward_line_s += block.forward_line_s;
+    stage.forward_kernels += block.forward_kernels;
     stage.saved_bytes += block.saved_bytes;
     stage.parameter_bytes += block.parameter_bytes;
   }

@@ -16,6 +16,7 @@ struct PipelineStage {
   size_t first = 0, last = 0;
   double forward_s = 0, forward_line_s = 0;  // of its blocks
   double share = 0;                          // of the forward pass, and so of the backward one
+  int64_t forward_kernels = 0;
   int64_t saved_bytes = 0, parameter_bytes = 0;
   int64_t received_bytes = 0;  // from the stage before
 };

@@ -20,7 +20,7 @@ Result<LocalStep> PlanLocalStep(const TrainOptions& given, const MeshLinks& link
   const DeviceGroup group = StridedGroup(links.all, 1, tensor);
   Status status;
   LocalStep step = LocalStepOf(
-      job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),
+      job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program), machine.software.eager,
       [&](const PlannedNode& node) {
         if (!IsCollectiveNode(node)) return -1.0;
         const Result<double> seconds =
