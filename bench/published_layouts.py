@@ -137,6 +137,11 @@ def plan(ridge, case):
     return json.loads(done.stdout)
 
 
+def flops_s(planned):
+    """Of a rank's arithmetic at its device's peak."""
+    return planned["mfu"] * planned["step_s"]
+
+
 def cases(ridge):
     left_out, found = collections.Counter(), []
     for row in csv.DictReader(open(single.ROWS)):
@@ -158,19 +163,21 @@ def cases(ridge):
             continue
         s = planned["seconds"]
         sending_s = s["tensor"] + s["send"] + s["data"]
-        flops = planned["flops"] * (4 / 3 if case["layout"].recompute else 1)
+        peak_s = flops_s(planned)
+        if peak_s > case["measured_s"]:
+            left_out["faster than the devices' peak"] += 1
+            continue
         pipeline = int(re.search(r"p=(\d+)", case["layout"].mesh)[1])
         turns = case["layout"].micro_batches + pipeline - 1
         found.append({"id": row["id"], **case, "sending_s": sending_s,
                       "count": int(row["count"]), "launches": turns * planned["kernels"],
                       "computing_s": planned["step_s"] - sending_s,
-                      "peak_s": planned["flops"] and flops / (planned["flops"] / planned["mfu"] /
-                                                              planned["step_s"]),
+                      "peak_s": peak_s * (4 / 3 if case["layout"].recompute else 1),
                       "peak_bytes": planned["peak_bytes"]})
     return found, left_out
 
 
-LAUNCHES_US = (0, 2, 4, 6, 8, 10, 12, 15, 18, 21, 25, 30, 35, 40, 50, 60)
+LAUNCHES_US = (0, 2, 4, 6, 8, 10, 12, 15, 18, 21, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120)
 SCALES = [0.3 * 1.03 ** i for i in range(75)]
 FEWEST = 10
 
@@ -179,7 +186,9 @@ def others_of(case, stack):
     """What a case is fitted on: never its own model, or its own layout where there is one model."""
     alone = [c for c in stack if c["count"] == 1]
     if alone:
-        return [c for c in alone if c["spec"].split(":")[0] == case["spec"].split(":")[0]]
+        model = lambda c: c["spec"].split(":")[0]
+        return ([c for c in alone if c["spec"] == case["spec"]] or
+                [c for c in alone if model(c) == model(case)] or alone)
     others = [c for c in stack if c["spec"] != case["spec"]]
     return others or [c for c in stack if c["layout"].mesh != case["layout"].mesh]
 
