@@ -48,9 +48,9 @@ Result<LayoutChoice> ChoiceOf(const TrainOptions& options, const MeshFlags& flag
   choice.micro_batches = options.accumulate;
   choice.samples = options.batch / choice.data;
   if (options.batch % choice.data == 0) return choice;
-  return InvalidArgument(fmt::format("mesh {}: d={} does not divide the batch of {}. hint: --batch {}",
-                                     MeshText(mesh), choice.data, options.batch,
-                                     choice.data * (choice.samples + 1)));
+  return InvalidArgument(
+      fmt::format("mesh {}: d={} does not divide the batch of {}. hint: --batch {}", MeshText(mesh),
+                  choice.data, options.batch, choice.data * (choice.samples + 1)));
 }
 
 std::string CommandOf(const TrainOptions& options, const MeshPlace& place,
@@ -73,11 +73,11 @@ Status DoesNotFitMesh(const LayoutCost& cost, int64_t limit_bytes, const std::st
 }
 
 std::string CountsText(const LayoutsFound& found) {
-  return fmt::format("\n  {} layouts fit; of {} the variables alone are too large, {} do not fit "
-                     "with their activations; {} graphs were planned\n",
-                     FormatInteger(found.fit),
-                     FormatInteger(found.variables_too_large), FormatInteger(found.too_large),
-                     found.planned_steps);
+  return fmt::format(
+      "\n  {} layouts fit; of {} the variables alone are too large, {} do not fit "
+      "with their activations; {} graphs were planned\n",
+      FormatInteger(found.fit), FormatInteger(found.variables_too_large),
+      FormatInteger(found.too_large), found.planned_steps);
 }
 
 Status PrintFound(const LayoutRequest& request, const MeshPlace& place, LayoutsFound found,
@@ -107,7 +107,8 @@ Status PrintFound(const LayoutRequest& request, const MeshPlace& place, LayoutsF
 }  // namespace
 
 bool IsComposed(const MeshFlags& flags, const TrainOptions& options) {
-  if (flags.mesh == "auto" || options.recompute == "full" || options.recompute == "all") return true;
+  if (flags.mesh == "auto" || options.recompute == "full" || options.recompute == "all")
+    return true;
   const Result<Mesh> mesh = ParseMesh(flags.mesh.value_or(""));
   return mesh.ok() && mesh->Find(kPipelineAxis) >= 0;
 }

@@ -8,8 +8,8 @@ namespace ridge::cli {
 // activations are recomputed.
 bool IsComposed(const MeshFlags& flags, const TrainOptions& options);
 
-// Plans and prints.  `devices`: of --devices, for "auto".  Fails as SearchLayouts and PlanLayout do,
-// and with kOutOfMemory where nothing fits.
+// Plans and prints.  `devices`: of --devices, for "auto".  Fails as SearchLayouts and PlanLayout
+// do, and with kOutOfMemory where nothing fits.
 Status PrintLayouts(const TrainOptions& options, const MeshFlags& flags, const MeshPlace& place,
                     const Hardware& hardware, int64_t devices, const Machine& machine, bool json,
                     const Terminal& terminal);

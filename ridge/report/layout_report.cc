@@ -15,10 +15,14 @@ using Json = nlohmann::ordered_json;
 std::string SecondsText(double seconds) { return seconds > 0 ? FormatSeconds(seconds) : ""; }
 
 Json BytesJson(const LayoutBytes& bytes) {
-  return {{"parameters", bytes.parameters}, {"gradients", bytes.gradients},
-          {"optimizer", bytes.optimizer},   {"gathered", bytes.gathered},
-          {"activations", bytes.activations}, {"transient", bytes.transient},
-          {"other", bytes.other},           {"runtime", bytes.runtime}};
+  return {{"parameters", bytes.parameters},
+          {"gradients", bytes.gradients},
+          {"optimizer", bytes.optimizer},
+          {"gathered", bytes.gathered},
+          {"activations", bytes.activations},
+          {"transient", bytes.transient},
+          {"other", bytes.other},
+          {"runtime", bytes.runtime}};
 }
 
 Json SecondsJson(const LayoutSeconds& seconds) {

@@ -26,7 +26,8 @@ std::string LayoutReport(const LayoutTable& table, const Terminal& terminal);
 
 // Of the first one:
 // {"mesh", "shard", "recompute", "batch", "accumulate", "devices", "peak_bytes", "limit_bytes",
-// "bytes", "step_s", "seconds", "turn_s", "kernels", "samples_s", "flops", "mfu"}, bytes and seconds by what they are for.
+// "bytes", "step_s", "seconds", "turn_s", "kernels", "samples_s", "flops", "mfu"}, bytes and
+// seconds by what they are for.
 std::string LayoutJson(const LayoutTable& table);
 // Of all, an array of them.
 std::string LayoutsJson(const LayoutTable& table);

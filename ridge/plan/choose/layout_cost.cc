@@ -20,8 +20,8 @@ struct Train {
   double all_s() const { return static_cast<double>(units) * unit_s; }
 };
 
-// What of the units is left when kernels of `over_s` have ended, beside which unit i can leave as soon
-// as (i + 1) / units of them are done.
+// What of the units is left when kernels of `over_s` have ended, beside which unit i can leave as
+// soon as (i + 1) / units of them are done.
 double LeftBehind(const Train& train, double over_s) {
   double free_s = 0;
   for (int64_t i = 0; i < train.units; ++i) {
@@ -126,8 +126,9 @@ class Composer {
     seconds.tensor = micro_batches * line_s;
     seconds.pipeline = static_cast<double>(BubbleTurns(choice_.pipeline)) * turn_s;
     const std::optional<double> send_s = SendSeconds();
-    const std::optional<double> data_s = DataSeconds(
-        stage, stage.forward_s + stage.forward_line_s, turn_s - stage.forward_s - stage.forward_line_s);
+    const std::optional<double> data_s =
+        DataSeconds(stage, stage.forward_s + stage.forward_line_s,
+                    turn_s - stage.forward_s - stage.forward_line_s);
     if (!send_s || !data_s) return std::nullopt;
     seconds.send = *send_s;
     seconds.data = *data_s;
@@ -150,8 +151,8 @@ class Composer {
     if (choice_.pipeline < 2) return 0;
     int64_t most = 0;
     for (const PipelineStage& stage : stages_) most = std::max(most, stage.received_bytes);
-    const std::optional<double> one_s = CollectiveSeconds(
-        neighbours_, CollectiveKind::kSend, static_cast<double>(most) * wire_share_);
+    const std::optional<double> one_s = CollectiveSeconds(neighbours_, CollectiveKind::kSend,
+                                                          static_cast<double>(most) * wire_share_);
     if (!one_s) return std::nullopt;
     const int64_t turns = choice_.micro_batches + BubbleTurns(choice_.pipeline);
     return 2 * static_cast<double>(turns) * *one_s;
@@ -175,21 +176,21 @@ class Composer {
                                     double backward_s) const {
     if (choice_.data < 2) return 0;
     const bool sums_whole = choice_.zero == 0;
-    const std::optional<Train> sums = TrainOf(
-        sums_whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter, stage);
+    const std::optional<Train> sums =
+        TrainOf(sums_whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter, stage);
     const std::optional<Train> gathers = TrainOf(CollectiveKind::kAllGather, stage);
     if (!sums || !gathers) return std::nullopt;
     const auto further = static_cast<double>(choice_.micro_batches - 1);
     const double last_s = LeftBehind(*sums, backward_s);
     if (choice_.zero == 3) {
-      const double turn_s =
-          BeyondKernels(gathers->all_s(), forward_s) +
-          BeyondKernels(gathers->all_s() + sums->all_s(), backward_s);
+      const double turn_s = BeyondKernels(gathers->all_s(), forward_s) +
+                            BeyondKernels(gathers->all_s() + sums->all_s(), backward_s);
       const double ends_s = gathers->unit_s + sums->unit_s;  // the first and the last of a step
       return (further + 1) * turn_s + ends_s;
     }
     double seconds = last_s;
-    if (choice_.zero == 2) seconds += further * BeyondKernels(sums->all_s(), forward_s + backward_s);
+    if (choice_.zero == 2)
+      seconds += further * BeyondKernels(sums->all_s(), forward_s + backward_s);
     if (!sums_whole) seconds += gathers->all_s();
     return seconds;
   }

@@ -1,8 +1,8 @@
 // LayoutCost: what a layout over many devices takes, composed of one rank's step (LocalStep).
 //
 //   step = kernels + recompute + tensor + pipeline + send + data + update + stragglers
-// Devices are numbered with the tensor axis innermost, then data, then pipeline stages.  What is the
-// plan's and what is a formula: docs/design/0042-layouts.md.
+// Devices are numbered with the tensor axis innermost, then data, then pipeline stages.  What is
+// the plan's and what is a formula: docs/design/0042-layouts.md.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -59,9 +59,9 @@ struct LayoutCost {
   LayoutChoice choice;
   LayoutBytes bytes;
   LayoutSeconds seconds;
-  double flops = 0;       // of a rank on the mean in an update, without recomputed ones
-  double turn_s = 0;      // of a micro-batch on the slowest stage: kernels and collectives in line
-  int64_t kernels = 0;    // that are launched in it
+  double flops = 0;     // of a rank on the mean in an update, without recomputed ones
+  double turn_s = 0;    // of a micro-batch on the slowest stage: kernels and collectives in line
+  int64_t kernels = 0;  // that are launched in it
 
   double samples_s() const { return static_cast<double>(choice.batch()) / seconds.all(); }
 };

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Blocks of 1 ms forward and 2 ms backward that save 8 MiB, of which 1 MiB goes to the next one, with
-// 4 MiB of parameters.
+// Blocks of 1 ms forward and 2 ms backward that save 8 MiB, of which 1 MiB goes to the next one,
+// with 4 MiB of parameters.
 LocalStep StepOf(size_t blocks) {
   LocalStep step;
   const auto count = static_cast<int64_t>(blocks);

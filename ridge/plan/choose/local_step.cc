@@ -122,7 +122,8 @@ class LocalStepMaker {
       const auto from = crossing.begin() + std::max<int64_t>(0, i - kWindow);
       const auto to = crossing.begin() + std::min(count - 1, i + kWindow + 1);
       const int64_t here = crossing[static_cast<size_t>(i)];
-      const bool is_least = here > 0 && i - before > kWindow / 2 && here <= *std::min_element(from, to);
+      const bool is_least =
+          here > 0 && i - before > kWindow / 2 && here <= *std::min_element(from, to);
       if (!is_least && i + 1 < count) continue;
       ends_.push_back(i);
       local_.blocks.push_back({.crossing_bytes = i + 1 < count ? here : 0});
@@ -202,7 +203,8 @@ class LocalStepMaker {
     const std::vector<LiveRange> ranges = LiveRanges(step_, uses_.bytes());
     std::vector<int64_t> live(step_.nodes.size() + 1, 0);
     for (size_t v = 0; v < ranges.size(); ++v) {
-      const bool counts = Root(static_cast<int>(v)) == v && !IsPersistent(v) && written_[v].bytes > 0;
+      const bool counts =
+          Root(static_cast<int>(v)) == v && !IsPersistent(v) && written_[v].bytes > 0;
       if (!counts || written_[v].is_gradient || ranges[v].first > ranges[v].last) continue;
       live[static_cast<size_t>(std::max(0, ranges[v].first))] += written_[v].bytes;
       live[static_cast<size_t>(ranges[v].last) + 1] -= written_[v].bytes;

@@ -82,8 +82,8 @@ class Search {
          choice.samples *= 2) {
       if (samples % choice.samples != 0) break;
       choice.micro_batches = samples / choice.samples;
-      RIDGE_ASSIGN_OR_RETURN(
-          const LocalStep step, steps_.At(choice.tensor, choice.sequence, choice.samples));
+      RIDGE_ASSIGN_OR_RETURN(const LocalStep step,
+                             steps_.At(choice.tensor, choice.sequence, choice.samples));
       if (!Add(step, choice)) break;
     }
     return Status();
@@ -157,10 +157,9 @@ Result<LayoutCost> PlanLayout(const LayoutRequest& request, const LayoutChoice& 
   const std::optional<LayoutCost> cost =
       ComposeLayout(*step, choice, request.links.all, request.links.wire_share);
   if (cost) return *cost;
-  return InvalidArgument(
-      fmt::format("mesh p={}: '{}' has {} blocks between which a pipeline can be cut. hint: p={}",
-                  choice.pipeline, request.options.model, step->blocks.size(),
-                  step->blocks.size()));
+  return InvalidArgument(fmt::format(
+      "mesh p={}: '{}' has {} blocks between which a pipeline can be cut. hint: p={}",
+      choice.pipeline, request.options.model, step->blocks.size(), step->blocks.size()));
 }
 
 }  // namespace ridge

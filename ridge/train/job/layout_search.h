@@ -22,13 +22,13 @@ struct LayoutRequest {
 };
 
 struct LayoutsFound {
-  std::vector<LayoutCost> fitting;        // of each mesh the fastest, fastest first
-  int64_t fit = 0;                        // of all layouts
-  std::optional<LayoutCost> smallest;     // of those that do not fit: the fewest bytes
-  int64_t variables_too_large = 0;        // layouts that were not composed
-  int64_t too_large = 0;                  // composed
-  int64_t planned_steps = 0;              // graphs of a rank
-  std::string no_tensor;                  // why a tensor axis has no use; empty: it has
+  std::vector<LayoutCost> fitting;     // of each mesh the fastest, fastest first
+  int64_t fit = 0;                     // of all layouts
+  std::optional<LayoutCost> smallest;  // of those that do not fit: the fewest bytes
+  int64_t variables_too_large = 0;     // layouts that were not composed
+  int64_t too_large = 0;               // composed
+  int64_t planned_steps = 0;           // graphs of a rank
+  std::string no_tensor;               // why a tensor axis has no use; empty: it has
 };
 
 // Fails as LocalSteps do for one device, and with kInvalidArgument where no number of ranks divides

@@ -19,15 +19,15 @@ Result<LocalStep> PlanLocalStep(const TrainOptions& given, const MeshLinks& link
                                                         {.sequence = sequence}, machine));
   const DeviceGroup group = StridedGroup(links.all, 1, tensor);
   Status status;
-  LocalStep step = LocalStepOf(
-      job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program), machine.software.eager,
-      [&](const PlannedNode& node) {
-        if (!IsCollectiveNode(node)) return -1.0;
-        const Result<double> seconds =
-            CollectiveNodeSeconds(node, CollectiveBytes(node), group, links.wire_share);
-        if (!seconds.ok()) status = seconds.status();
-        return seconds.ok() ? *seconds : 0;
-      });
+  LocalStep step =
+      LocalStepOf(job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),
+                  machine.software.eager, [&](const PlannedNode& node) {
+                    if (!IsCollectiveNode(node)) return -1.0;
+                    const Result<double> seconds =
+                        CollectiveNodeSeconds(node, CollectiveBytes(node), group, links.wire_share);
+                    if (!seconds.ok()) status = seconds.status();
+                    return seconds.ok() ? *seconds : 0;
+                  });
   RIDGE_RETURN_IF_ERROR(status);
   return step;
 }
@@ -37,8 +37,8 @@ Result<LocalStep> PlanLocalStep(const TrainOptions& given, const MeshLinks& link
 Result<const LocalStep*> LocalSteps::Planned(int64_t tensor, bool sequence, int64_t samples) {
   const auto key = std::tuple(tensor, sequence, samples);
   if (const auto known = steps_.find(key); known != steps_.end()) return &known->second;
-  RIDGE_ASSIGN_OR_RETURN(
-      LocalStep step, PlanLocalStep(options_, links_, tensor, sequence, samples, machine_));
+  RIDGE_ASSIGN_OR_RETURN(LocalStep step,
+                         PlanLocalStep(options_, links_, tensor, sequence, samples, machine_));
   return &steps_.emplace(key, std::move(step)).first->second;
 }
 
@@ -49,8 +49,8 @@ Result<LocalStep> LocalSteps::At(int64_t tensor, bool sequence, int64_t samples)
   if (below == samples) return *first;
   RIDGE_ASSIGN_OR_RETURN(const LocalStep* second, Planned(tensor, sequence, below * kNextPlanned));
   if (first->blocks.size() == second->blocks.size()) {
-    const double share = static_cast<double>(samples - below) /
-                         static_cast<double>(below * kNextPlanned - below);
+    const double share =
+        static_cast<double>(samples - below) / static_cast<double>(below * kNextPlanned - below);
     return Between(*first, *second, share);
   }
   RIDGE_ASSIGN_OR_RETURN(const LocalStep* own, Planned(tensor, sequence, samples));

@@ -192,8 +192,8 @@ int64_t CollectiveBytes(const PlannedNode& node) {
   return std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
 }
 
-Result<double> CollectiveNodeSeconds(const PlannedNode& node, int64_t bytes, const DeviceGroup& group,
-                         double wire_share) {
+Result<double> CollectiveNodeSeconds(const PlannedNode& node, int64_t bytes,
+                                     const DeviceGroup& group, double wire_share) {
   const std::optional<double> seconds =
       CollectiveSeconds(group, KindOf(*node.def), static_cast<double>(bytes) * wire_share);
   if (seconds) return *seconds;
