@@ -366,9 +366,10 @@ VerbBody AddPlan(CLI::App& app) {
           "Time of another program on the devices of --on, as published trainings had it")
       ->group("Machine");
   CLI::Option* mesh = AddText(
-      app, "--mesh", verb->mesh.mesh, "d=N,t=N",
+      app, "--mesh", verb->mesh.mesh, "d=N,t=N|p=N,d=N,t=N|auto",
       "Plan a rank of many devices, a grid with the axes d (shares the batch of --batch) and t "
-      "(shares the weights of attention and MLP): parameters, gradients, optimizer, collectives");
+      "(shares the weights of attention and MLP): parameters, gradients, optimizer, collectives; "
+      "with p (pipeline stages) by formula; auto: the fastest layouts of --devices that fit");
   mesh->group("Machine");
   AddText(app, "--shard", verb->mesh.shard, "KIND[,KIND]",
           "On a --mesh: zero1, zero2 or zero3 stores optimizer states, sums of gradients, "
