@@ -9,6 +9,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/plan_history.h"
+#include "ridge/cli/plan_layouts.h"
 #include "ridge/cli/plan_mesh.h"
 #include "ridge/cli/plan_pipeline.h"
 #include "ridge/cli/planning.h"
@@ -305,27 +306,42 @@ Status RunPipelinePlan(const PlanVerb& verb, const TrainOptions& options, const 
   return PrintPipelinePlan(options, mesh, verb.pipeline, opened.machine, verb.json, terminal);
 }
 
-// One rank of a mesh, on one kind of device.
-Result<int> RunMeshPlan(const PlanVerb& verb, const std::vector<std::string>& devices,
-                        const Terminal& terminal) {
-  if (devices.size() > 1) {
-    return InvalidArgument(
-        fmt::format("--on is '{}'; a mesh is of one kind of device. hint: name one", *verb.on));
-  }
+// One rank of a mesh, on a cluster or on one kind of device.
+Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   TrainOptions options = verb.train.options;
-  options.device = devices.front();
+  RIDGE_ASSIGN_OR_RETURN(const MeshTarget target,
+                         ParseMeshTarget(verb.on.value_or(options.device)));
+  options.device = target.device;
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(*verb.mesh.mesh));
-  if (mesh.Find(kPipelineAxis) >= 0) {
-    RIDGE_RETURN_IF_ERROR(RunPipelinePlan(verb, options, mesh, terminal));
+  const bool composed = IsComposed(verb.mesh, options, target);
+  if (!composed) {
+    RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(*verb.mesh.mesh));
+    if (mesh.Find(kPipelineAxis) >= 0) {
+      RIDGE_RETURN_IF_ERROR(RunPipelinePlan(verb, options, mesh, terminal));
+      return kExitOk;
+    }
+  }
+  if (verb.pipeline) {
+    return InvalidArgument(
+        fmt::format("mesh {} is not p alone, whose stages --pipeline orders. hint: --mesh p=4",
+                    *verb.mesh.mesh));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options, /*devices=*/1));
+  const Hardware* hardware = opened.hardware.get();
+  if (hardware != nullptr && IsCpu(*hardware)) hardware = nullptr;  // nothing is known of its links
+  if (!composed) {
+    RIDGE_RETURN_IF_ERROR(
+        PrintMeshPlan(options, verb.mesh, target, hardware, opened.machine, verb.json, terminal));
     return kExitOk;
   }
-  if (verb.pipeline)
+  if (hardware == nullptr) {
     return InvalidArgument(
-        fmt::format("mesh {} has no axis p, whose stages --pipeline orders. hint: --mesh p=4",
-                    *verb.mesh.mesh));
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenFor(verb, options, /*devices=*/1));
-  RIDGE_RETURN_IF_ERROR(PrintMeshPlan(options, verb.mesh, opened.machine, verb.json, terminal));
+        "--mesh auto, stages beside other axes and recomputing on a mesh are planned for devices "
+        "whose links are known. hint: --on dgx-h100");
+  }
+  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(options.devices));
+  RIDGE_RETURN_IF_ERROR(PrintLayouts(options, verb.mesh, target, *hardware, devices, opened.machine,
+                                     verb.json, terminal));
   return kExitOk;
 }
 
@@ -340,12 +356,12 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   }
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
   if (verb.mesh.shard && !verb.mesh.mesh)
     return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
   if (verb.pipeline && !verb.mesh.mesh)
     return InvalidArgument("--pipeline needs the axis p of --mesh. hint: --mesh p=4");
-  if (verb.mesh.mesh) return RunMeshPlan(verb, devices, terminal);
+  if (verb.mesh.mesh) return RunMeshPlan(verb, terminal);
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
   if (verb.why == kDevices) {
     if (verb.html || verb.markdown)
       return InvalidArgument(
@@ -377,16 +393,17 @@ VerbBody AddPlan(CLI::App& app) {
   AddOptions(app, verb->train, {"shares"});
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
-          "`ridge bench device --record`")
+          "`ridge bench device --record`; with --mesh also a cluster of `ridge devices clusters`")
       ->group("Machine");
   AddText(app, "--foreign", verb->foreign, "torch|tf",
           "Time of another program on the devices of --on, as published trainings had it")
       ->group("Machine");
   CLI::Option* mesh = AddText(
-      app, "--mesh", verb->mesh.mesh, "d=N,t=N|p=N",
+      app, "--mesh", verb->mesh.mesh, "d=N,t=N|p=N|auto",
       "Plan a rank of many devices, a grid with the axes d (shares the batch of --batch) and t "
       "(shares the weights of attention and MLP): parameters, gradients, optimizer, collectives; "
-      "or the stages of a pipeline, p, with --accumulate micro batches");
+      "p: the stages of a pipeline, with --accumulate micro batches; p beside others: by formula; "
+      "auto: the fastest layouts of --devices that fit");
   mesh->group("Machine");
   AddText(app, "--shard", verb->mesh.shard, "KIND[,KIND]",
           "On a --mesh: zero1, zero2 or zero3 stores optimizer states, sums of gradients, "

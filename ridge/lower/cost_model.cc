@@ -5,7 +5,7 @@ namespace {
 
 DType PricedType(CostClass cost_class, const OpCall& call) {
   const bool product = cost_class == CostClass::kMatmul || cost_class == CostClass::kConv;
-  if (product && call.inputs.size() > 1) {
+  if (product && call.has_input(0) && call.has_input(1)) {
     const DType a = call.inputs[0].dtype, b = call.inputs[1].dtype;
     if (IsFloat(a) && IsFloat(b)) return BytesPerElement(a) >= BytesPerElement(b) ? a : b;
   }

@@ -22,7 +22,8 @@ struct Work {
 };
 
 // `op` is nullptr for a copy into another layout.  The dtype of a product is the wider one of its
-// first two operands, of all else the first float result's.
+// first two operands where it has both (packed attention has one), of all else the first float
+// result's.
 Work WorkOf(const OpDef* op, const OpCall& call, const Cost& cost);
 
 enum class Bound : uint8_t { kCompute, kMemory, kLatency };

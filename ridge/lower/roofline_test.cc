@@ -74,5 +74,14 @@ TEST(Roofline, KnowsTheCachesByTheLevels) {
   EXPECT_EQ(Roofline(device).facts().last_cache_bytes, 0);
 }
 
+// Packed attention has one tensor for q, k and v: what is absent has no type.
+TEST(CostModelTest, AnAbsentOperandDoesNotPriceAProduct) {
+  const TensorType packed{DType::kBF16, {1, 64, 3, 2, 64}}, rows{DType::kBF16, {1, 64, 2, 64}};
+  OpCall call;
+  call.inputs = {packed, OpCall::Absent(), OpCall::Absent(), rows, {DType::kF32, {1, 2, 64}}, rows};
+  call.outputs = {packed};
+  EXPECT_EQ(WorkOf(FindOp("attention_grad"), call, {}).dtype, DType::kBF16);
+}
+
 }  // namespace
 }  // namespace ridge

@@ -22,6 +22,7 @@ namespace ridge {
 
 inline constexpr char kDataAxis[] = "d";
 inline constexpr char kTensorAxis[] = "t";
+inline constexpr char kPipelineAxis[] = "p";  // of stages, which no layout here cuts
 
 struct Sharding {
   int zero = 0;           // 1, 2 or 3: the stage; 0: none

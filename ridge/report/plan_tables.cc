@@ -21,7 +21,7 @@ GridCell Share(double part, double whole) {
   return {FormatPercent(share), share};
 }
 // With a bar.
-GridCell Bar(double part, double whole) {
+GridCell BarCell(double part, double whole) {
   GridCell cell = Share(part, whole);
   cell.bar = cell.value;
   return cell;
@@ -121,7 +121,7 @@ Grid MemoryGrid(const PlanSummary& plan) {
   const auto peak = static_cast<double>(plan.memory.peak_bytes);
   for (const auto& [purpose, bytes] : plan.memory.breakdown) {
     if (bytes == 0) continue;
-    grid.rows.push_back({{purpose}, Bytes(bytes), Bar(static_cast<double>(bytes), peak)});
+    grid.rows.push_back({{purpose}, Bytes(bytes), BarCell(static_cast<double>(bytes), peak)});
   }
   grid.rows.push_back({{"all"}, Bytes(plan.memory.peak_bytes), Share(peak, peak)});
   return grid;
@@ -157,7 +157,7 @@ Grid ClassesGrid(const PlanSummary& plan) {
   for (const auto& [name, sum] : sums) {
     grid.rows.push_back({{name},
                          Seconds(sum.seconds),
-                         Bar(sum.seconds, total),
+                         BarCell(sum.seconds, total),
                          Count(sum.flops),
                          Count(sum.nodes)});
   }

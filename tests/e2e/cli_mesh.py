@@ -25,7 +25,8 @@ class Mesh(RidgeTest):
         self.assertLess(plan["rank"]["arena_bytes"], plan["rank"]["peak_bytes"])
         for collective in plan["collectives"]:
             self.assertEqual(set(collective),
-                             {"step", "op", "axis", "ranks", "count", "bytes", "sent_bytes"})
+                             {"step", "op", "axis", "ranks", "count", "bytes", "sent_bytes", "s"})
+            self.assertIsNone(collective["s"])  # nothing is known of this machine's links
             times = 2 if collective["op"] == "all_reduce" else 1
             self.assertEqual(collective["sent_bytes"], times * collective["bytes"] // 2)
 
@@ -120,11 +121,11 @@ class Mesh(RidgeTest):
     def test_refuses_pipelines_that_cannot_be(self):
         self.refuses("--accumulate is 1; a pipeline needs 2 micro batches or more. hint: "
                      "--accumulate 4", "--mesh", "p=2")
-        self.refuses("mesh p=2,d=2: stages of a pipeline are planned with one device each. hint: "
-                     "--mesh p=2", "--mesh", "p=2,d=2", "--accumulate", "4")
+        self.refuses("--mesh auto, stages beside other axes and recomputing on a mesh are planned for devices "
+                     "whose links are known. hint: --on dgx-h100", "--mesh", "p=2,d=2", "--accumulate", "4")
         self.refuses("--pipeline needs the axis p of --mesh. hint: --mesh p=4",
                      "--pipeline", "gpipe")
-        self.refuses("mesh d=2 has no axis p, whose stages --pipeline orders. hint: --mesh p=4",
+        self.refuses("mesh d=2 is not p alone, whose stages --pipeline orders. hint: --mesh p=4",
                      "--mesh", "d=2", "--pipeline", "gpipe")
         self.refuses("--pipeline is '2f2b'; it must be gpipe, 1f1b, interleaved:CHUNKS (2 to 64 a "
                      "device) or zero-bubble. hint: --pipeline 1f1b",
@@ -136,6 +137,24 @@ class Mesh(RidgeTest):
                      "--mesh", "p=2", "--accumulate", "4", "--shard", "zero1")
         self.refuses("pipeline: the largest of 2 stages needs at least", "--mesh", "p=2",
                      "--accumulate", "4", "--fit", "100KiB", code=3)
+
+    def test_a_cluster_has_seconds_by_axis(self):
+        plan = self.plan("d=4,t=2", "--on", "dgx-h100", "--optimizer", "sgd")
+        axes = {axis["axis"]: axis for axis in plan["axes"]}
+        self.assertEqual([(axes[a]["per_node"], axes[a]["nodes"]) for a in "dt"], [(4, 1), (2, 1)])
+        self.assertEqual(axes["t"]["busy_s"], axes["t"]["exposed_s"])  # in line
+        terms = plan["rank"]["kernel_s"] + sum(axis["exposed_s"] for axis in axes.values())
+        self.assertAlmostEqual(plan["step_s"], terms, delta=1e-9)
+        self.assertAlmostEqual(sum(c["s"] for c in plan["collectives"]),
+                               sum(axis["busy_s"] for axis in axes.values()))
+        self.assertAlmostEqual(plan["samples_s"], 8 / plan["step_s"])
+
+    def test_the_last_axis_is_innermost(self):
+        def across(mesh):
+            axes = self.plan(mesh, "--on", "dgx-h100", model=GPT.replace("heads=4", "heads=8"))["axes"]
+            return {a["axis"]: (a["per_node"], a["nodes"]) for a in axes}
+        self.assertEqual(across("d=2,t=8"), {"d": (1, 2), "t": (8, 1)})
+        self.assertEqual(across("t=8,d=2"), {"d": (2, 1), "t": (4, 2)})
 
     def refuses(self, text, *words, code=2):
         self.fails(code, text, "plan", GPT, "--batch", "8", *words)
@@ -152,6 +171,10 @@ class Mesh(RidgeTest):
         self.refuses("plan: a rank needs", "--mesh", "d=2", "--fit", "1MiB", code=3)
         self.refuses("--on is 'cpu,cpu'; a mesh is of one kind of device. hint: name one",
                      "--mesh", "d=2", "--on", "cpu,cpu")
+        self.refuses("12 devices are no whole nodes of dgx-h100, which have 8. hint: 16 devices",
+                     "--mesh", "t=12", "--on", "dgx-h100")
+        self.refuses("--on h100-sxm is one machine; it has 16 devices at most, the mesh has 32. "
+                     "hint: one of `ridge devices clusters`", "--mesh", "d=32", "--on", "h100-sxm")
 
 
 if __name__ == "__main__":

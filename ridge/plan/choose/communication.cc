@@ -54,6 +54,11 @@ Communication SumGradients(const DeviceGroup& group, const std::vector<GradientR
   return communication;
 }
 
+double SecondsBesideKernels(double alone_s, double ahead_s) {
+  const double beside_s = alone_s * kBesideKernels;
+  return beside_s <= ahead_s ? beside_s : ahead_s + LeftBehindKernels(alone_s, ahead_s);
+}
+
 double StragglerFactor(int64_t count) {
   constexpr double kSpread = 0.01;
   return count < 2 ? 1 : 1 + kSpread * std::sqrt(2 * std::log(static_cast<double>(count)));

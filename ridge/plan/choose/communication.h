@@ -19,6 +19,10 @@ struct Communication {
 Communication SumGradients(const DeviceGroup& group, const std::vector<GradientReady>& gradients,
                            double step_s);
 
+// Of a collective that takes `alone_s` alone and begins while kernels of `ahead_s` are still to
+// run: 1.34 times as long beside them.
+double SecondsBesideKernels(double alone_s, double ahead_s);
+
 // A step waits for the slowest of its devices: 1 + 1 % * sqrt(2 ln count), the mean of the largest
 // of `count` normal times that spread by 1 %.
 double StragglerFactor(int64_t count);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "ridge/plan/hardware/collective_list.h"
 #include "ridge/plan/hardware/embedded_list.h"
@@ -94,6 +95,7 @@ constexpr double kBaseS = 8.4e-6, kPeerStepS = 3.4e-6, kHostStepS = 5.7e-6, kTre
 constexpr double kTreeRateShare = 0.92 * 0.5;  // of the bus: each byte goes up and down
 // Over the link's rate: 230 of 300 GB/s on A100s, 370 of 450 on a ring of H100s; over PCIe 28 to 35
 // of 63 on RTX 5090s, 8 to 21 of 31.5 on A100 cards (nccl-tests); 0.9 of a network (Calculon).
+constexpr double kRingShare = 0.82;  // at most, where nothing but the devices adds
 constexpr double kPeerShare = 0.75, kHostShare = 0.4, kNetworkShare = 0.9;
 
 // What a tree of the protocol "Simple" reaches of its rate, by log2(bytes / 64), in NCCL's table.
@@ -133,6 +135,53 @@ std::optional<double> SecondsWithin(const DeviceGroup& group, double bytes) {
          bytes * factor / link->bytes_per_s;
 }
 
+// The rate and the latency of `count - 1` steps of a ring through all devices.
+std::optional<Link> RingLink(const DeviceGroup& group) {
+  Link ring = {std::numeric_limits<double>::infinity(), 0};
+  const auto network_steps = static_cast<double>(group.nodes - 1);
+  if (group.per_node > 1) {
+    const std::optional<Link> within = LinkWithin(group);
+    if (!within) return std::nullopt;
+    ring = *within;
+    if (HasPeerLink(*group.hardware, group.per_node))
+      ring.bytes_per_s =
+          std::min(ring.bytes_per_s, *group.hardware->peer_link_gb_s * 1e9 * kRingShare);
+  }
+  if (group.nodes > 1) {
+    if (group.node_bytes_per_s <= 0) return std::nullopt;
+    ring.bytes_per_s = std::min(ring.bytes_per_s, group.node_bytes_per_s * kNetworkShare);
+  }
+  const double steps = static_cast<double>(group.count() - 1) - network_steps;
+  ring.step_s = kBaseS + steps * ring.step_s + network_steps * kNetworkStepS;
+  return ring;
+}
+
+// One round of a ring: each device sends what it has to the next one, count - 1 times.  An
+// all-reduce is two.
+std::optional<double> RingRoundSeconds(const DeviceGroup& group, double bytes) {
+  const MeasuredRow* row = group.nodes == 1 ? FindRow(*group.hardware, group.per_node) : nullptr;
+  if (row != nullptr && (row->latency_s || !row->points.empty()))  // of a ring: no sum in switches
+    return *SecondsWithin(group, bytes) / 2;
+  const std::optional<Link> ring = RingLink(group);
+  if (!ring) return std::nullopt;
+  const auto count = static_cast<double>(group.count());
+  return ring->step_s + bytes * (count - 1) / count / ring->bytes_per_s;
+}
+
+// To the next device; where some of them are on other machines, those are waited for.
+std::optional<double> SendSeconds(const DeviceGroup& group, double bytes) {
+  if (group.nodes > 1) {
+    if (group.node_bytes_per_s <= 0) return std::nullopt;
+    return kBaseS + kNetworkStepS + bytes / (group.node_bytes_per_s * kNetworkShare);
+  }
+  const Hardware& hardware = *group.hardware;
+  const bool has_peer = HasPeerLink(hardware, group.per_node);
+  if (!has_peer && !hardware.host_link_gb_s) return std::nullopt;
+  const double rate =
+      has_peer ? *hardware.peer_link_gb_s * kPeerShare : *hardware.host_link_gb_s * kHostShare;
+  return kBaseS + (has_peer ? kPeerStepS : kHostStepS) + bytes / (rate * 1e9);
+}
+
 // A ring through all devices, and a tree of the machines with a chain within each.
 std::optional<double> SecondsBetween(const DeviceGroup& group, double bytes) {
   double bus = group.node_bytes_per_s * kNetworkShare, step_s = 0;
@@ -155,6 +204,15 @@ std::optional<double> SecondsBetween(const DeviceGroup& group, double bytes) {
 
 }  // namespace
 
+DeviceGroup StridedGroup(const DeviceGroup& all, int64_t stride, int64_t size) {
+  DeviceGroup group = all;
+  group.per_node = std::clamp<int64_t>(all.per_node / stride, 1, size);
+  group.nodes = (size + group.per_node - 1) / group.per_node;
+  const int64_t sharing = std::max<int64_t>(1, all.per_node / group.per_node);
+  group.node_bytes_per_s = all.node_bytes_per_s / static_cast<double>(sharing);
+  return group;
+}
+
 bool HasPeerLink(const Hardware& hardware, int64_t count) {
   if (hardware.peer_link_gb_s.value_or(0) <= 0) return false;
   return !hardware.nvlink_bridge.value_or(false) || count == 2;
@@ -165,10 +223,11 @@ std::optional<double> AllReduceSeconds(const DeviceGroup& group, double bytes) {
   return group.nodes > 1 ? SecondsBetween(group, bytes) : SecondsWithin(group, bytes);
 }
 
-std::optional<double> SendSeconds(const DeviceGroup& group, double bytes) {
-  const std::optional<Link> link = LinkWithin(group);
-  if (!link) return std::nullopt;
-  return kBaseS + link->step_s + bytes / link->bytes_per_s;
+std::optional<double> CollectiveSeconds(const DeviceGroup& group, CollectiveKind kind,
+                                        double bytes) {
+  if (group.count() < 2) return 0;
+  if (kind == CollectiveKind::kAllReduce) return AllReduceSeconds(group, bytes);
+  return kind == CollectiveKind::kSend ? SendSeconds(group, bytes) : RingRoundSeconds(group, bytes);
 }
 
 std::string AllReduceSource(const DeviceGroup& group) {

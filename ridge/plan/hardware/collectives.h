@@ -23,14 +23,30 @@ struct DeviceGroup {
   int64_t count() const { return per_node * nodes; }
 };
 
+// One of the groups into which `all` fall when they are numbered node by node and `size` of them,
+// `stride` numbers apart, belong together.  The groups of a node share its network equally.
+// REQUIRES: stride * size divides all.count().
+DeviceGroup StridedGroup(const DeviceGroup& all, int64_t stride, int64_t size);
+
 // Whether the devices of a machine reach each other by a link of their own; a bridge joins two.
 bool HasPeerLink(const Hardware& hardware, int64_t count);
 
 // One device needs none; none where a link's rate is not known.
 std::optional<double> AllReduceSeconds(const DeviceGroup& group, double bytes);
 
-// From one device to another of its machine; none where their link's rate is not known.
-std::optional<double> SendSeconds(const DeviceGroup& group, double bytes);
+enum class CollectiveKind : uint8_t {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kAllToAll,
+  kSend,  // each device to the next one
+};
+
+// `bytes`: of the larger of what a device has before and after it.  All but kAllReduce take a
+// ring's rate: switches that add (NVLS) help sums alone.  One device needs none; none where a
+// link's rate is not known.
+std::optional<double> CollectiveSeconds(const DeviceGroup& group, CollectiveKind kind,
+                                        double bytes);
 
 // "measured: nccl-tests#149" or "modelled"
 std::string AllReduceSource(const DeviceGroup& group);

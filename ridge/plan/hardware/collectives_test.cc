@@ -21,7 +21,8 @@ double BusGBs(const Hardware& device, int64_t count, double bytes) {
 
 TEST(CollectivesTest, ASendTakesALatencyAndTheLinksRate) {
   const Hardware h100 = Device("h100-sxm");
-  const double small_s = *SendSeconds({&h100, 4}, 0), large_s = *SendSeconds({&h100, 4}, 1e9);
+  const double small_s = *CollectiveSeconds({&h100, 4}, CollectiveKind::kSend, 0);
+  const double large_s = *CollectiveSeconds({&h100, 4}, CollectiveKind::kSend, 1e9);
   EXPECT_NEAR(small_s, 11.8e-6, 1e-9);
   EXPECT_NEAR(1e9 / (large_s - small_s) / 1e9, 0.75 * *h100.peer_link_gb_s, 1);
   EXPECT_LT(large_s, *AllReduceSeconds({&h100, 4}, 1e9));
@@ -75,6 +76,37 @@ TEST(CollectivesTest, SmallSumsOfManyMachinesTakeATree) {
   const Hardware h100 = Device("h100-sxm");
   const double few = *AllReduceSeconds({&h100, 8, 16, 400e9}, 1024);
   EXPECT_LT(*AllReduceSeconds({&h100, 8, 128, 400e9}, 1024), 2 * few);
+}
+
+TEST(CollectivesTest, HalfAnAllReduceIsAReduceScatterWhereNothingAddsUnderway) {
+  const Hardware a100 = Device("a100-sxm4-80g"), h100 = Device("h100-sxm");
+  const double bytes = 256 * kMiB;
+  for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+    EXPECT_DOUBLE_EQ(2 * *CollectiveSeconds({&a100, 8}, kind, bytes),
+                     *AllReduceSeconds({&a100, 8}, bytes));
+    EXPECT_GT(2 * *CollectiveSeconds({&h100, 8}, kind, bytes), *AllReduceSeconds({&h100, 8}, bytes))
+        << "a switch adds";
+  }
+}
+
+TEST(CollectivesTest, GroupsOfANodeShareItsNetwork) {
+  const Hardware h100 = Device("h100-sxm");
+  const DeviceGroup all = {&h100, 8, 16, 400e9};
+  const DeviceGroup inner = StridedGroup(all, 1, 8), outer = StridedGroup(all, 8, 16),
+                    mixed = StridedGroup(all, 4, 32);
+  EXPECT_EQ(std::pair(inner.per_node, inner.nodes), std::pair(int64_t{8}, int64_t{1}));
+  EXPECT_EQ(std::pair(outer.per_node, outer.nodes), std::pair(int64_t{1}, int64_t{16}));
+  EXPECT_DOUBLE_EQ(outer.node_bytes_per_s, 50e9);
+  EXPECT_EQ(std::pair(mixed.per_node, mixed.nodes), std::pair(int64_t{2}, int64_t{16}));
+  EXPECT_DOUBLE_EQ(mixed.node_bytes_per_s, 100e9);
+}
+
+TEST(CollectivesTest, SendingToAnotherMachineTakesItsNetwork) {
+  const Hardware h100 = Device("h100-sxm");
+  const double bytes = 64 * kMiB;
+  EXPECT_GT(*CollectiveSeconds({&h100, 1, 2, 50e9}, CollectiveKind::kSend, bytes),
+            5 * *CollectiveSeconds({&h100, 2}, CollectiveKind::kSend, bytes));
+  EXPECT_FALSE(CollectiveSeconds({&h100, 1, 2}, CollectiveKind::kSend, bytes)) << "no network";
 }
 
 }  // namespace

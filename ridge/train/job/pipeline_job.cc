@@ -58,7 +58,9 @@ double Sum(const std::vector<double>& seconds) {
 }
 
 double SendSecondsOn(const Machine& machine, int64_t bytes) {
-  if (machine.group) return SendSeconds(*machine.group, static_cast<double>(bytes)).value_or(0);
+  if (machine.group)
+    return CollectiveSeconds(*machine.group, CollectiveKind::kSend, static_cast<double>(bytes))
+        .value_or(0);
   // Ranks of one machine copy: a read and a write.
   if (machine.profile.memory.empty()) return 0;
   return 2 * static_cast<double>(bytes) / machine.profile.memory.back().bytes_per_s;

@@ -17,8 +17,6 @@
 
 namespace ridge {
 
-inline constexpr char kPipelineAxis[] = "p";
-
 // A chunk of the model; with several a device, chunk c is on device c % p.
 struct PipelineChunk {
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, other_bytes = 0;

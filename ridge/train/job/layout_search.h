@@ -1,0 +1,40 @@
+// The search over layouts: all factors of the devices into pipeline stages, data and tensor ranks,
+// each with every stage of ZeRO, sequence, recomputing and micro-batches, composed by
+// plan/choose/layout_cost.h.
+//
+// Layouts whose variables alone are too large are not composed, nor larger micro-batches behind one
+// that does not fit.  A tensor axis stays within a node.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "ridge/plan/choose/layout_cost.h"
+#include "ridge/train/job/local_steps.h"
+
+namespace ridge {
+
+struct LayoutRequest {
+  TrainOptions options;  // the batch of an update: batch * accumulate
+  MeshLinks links;
+  int64_t limit_bytes = 0;  // of a device
+};
+
+struct LayoutsFound {
+  std::vector<LayoutCost> fitting;     // of each mesh the fastest, fastest first
+  int64_t fit = 0;                     // of all layouts
+  std::optional<LayoutCost> smallest;  // of those that do not fit: the fewest bytes
+  int64_t variables_too_large = 0;     // layouts that were not composed
+  int64_t too_large = 0;               // composed
+  int64_t planned_steps = 0;           // graphs of a rank
+  std::string no_tensor;               // why a tensor axis has no use; empty: it has
+};
+
+// Fails as LocalSteps do for one device, and with kInvalidArgument where no number of ranks divides
+// the batch.
+Result<LayoutsFound> SearchLayouts(const LayoutRequest& request, const Machine& machine);
+
+// One layout.  Fails as LocalSteps do, and with kInvalidArgument for more stages than blocks.
+Result<LayoutCost> PlanLayout(const LayoutRequest& request, const LayoutChoice& choice,
+                              const Machine& machine);
+
+}  // namespace ridge
