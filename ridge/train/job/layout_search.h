@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "ridge/partition/layouts.h"
 #include "ridge/plan/choose/layout_cost.h"
 #include "ridge/train/job/local_steps.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ridge/learn/training_graph.h"
-#include "ridge/partition/mesh.h"
+#include "ridge/partition/layouts.h"
 #include "ridge/pipeline/stages.h"
 #include "ridge/pipeline/timeline.h"
 #include "ridge/plan/total.h"

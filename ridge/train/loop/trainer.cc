@@ -32,6 +32,7 @@
 #include "ridge/train/store/parameters_hash.h"
 #include "ridge/train/store/preprocessing_file.h"
 #include "ridge/train/store/run.h"
+#include "ridge/train/store/run_difference.h"
 #include "ridge/train/store/run_folder.h"
 #include "ridge/train/store/run_status.h"
 #include "ridge/train/store/shares_file.h"
@@ -94,9 +95,7 @@ class TrainRun {
   Status WritePlan();
   Result<CheckpointState> StartState();
   Status GoOn(CheckpointState& state);
-  Status CheckSame(const CheckpointState& state, const DataDigest& data) const;
-  std::string MeshDifference(const CheckpointState& state) const;
-  std::string Difference(const CheckpointState& state, const DataDigest& data) const;
+  Status CheckSame(const CheckpointState& now, const CheckpointState& then) const;
   Status TakeBadRecords();
   Status KeepBadRecords() const;
   void FitToData(CheckpointState& state);
@@ -563,7 +562,7 @@ Status TrainRun::GoOn(CheckpointState& state) {
           .Load(kNewestCheckpoint, CollectTensors(*executor_, wholes_.get()), LoadMode::kResume));
   for (const std::string& warning : loaded.warnings)
     observer_.OnWarning(warning + "; using " + loaded.path);
-  RIDGE_RETURN_IF_ERROR(CheckSame(loaded.state, state.data));
+  RIDGE_RETURN_IF_ERROR(CheckSame(state, loaded.state));
   RIDGE_RETURN_IF_ERROR(RefuseFewer(loaded.state.position, loaded.state.step));
   state.step = loaded.state.step;
   state.position = loaded.state.position;
@@ -579,38 +578,9 @@ Status TrainRun::GoOn(CheckpointState& state) {
   return Status();
 }
 
-// Sums over other axes have other bits.
-std::string TrainRun::MeshDifference(const CheckpointState& state) const {
-  const Result<TrainOptions> then = OptionsFromJson(state.options_json, folder_->path());
-  if (!then.ok()) return "";  // of another version, whose kernels tell
-  const auto text = [](const TrainOptions& o) {
-    return o.mesh.empty()
-               ? std::string("no --mesh")
-               : fmt::format("--mesh {} --shard {}", o.mesh, o.shard.empty() ? "none" : o.shard);
-  };
-  if (text(*then) == text(options_)) return "";
-  return fmt::format("{}; the run has used {}", text(options_), text(*then));
-}
-
-// Describes changed data, CPU type, thread count or kernels, which change the bits; "" for none.
-std::string TrainRun::Difference(const CheckpointState& state, const DataDigest& data) const {
-  if (std::string other = DataDifference(options_.data, data, state.data); !other.empty())
-    return other;
-  if (state.threads != machine_.backend->threads()) {
-    return fmt::format("{} threads; the run has used {}", machine_.backend->threads(),
-                       state.threads);
-  }
-  if (state.cpu != machine_.profile.id)
-    return fmt::format("CPU '{}'; the run has used '{}'", machine_.profile.id, state.cpu);
-  if (const std::string mesh = MeshDifference(state); !mesh.empty()) return mesh;
-  if (state.kernels_sha256 == HashKernelChoices(executor_->program())) return "";
-  return fmt::format("other kernels than the run (ridge {} then, {} now)", state.ridge_version,
-                     kRidgeVersion);
-}
-
-Status TrainRun::CheckSame(const CheckpointState& state, const DataDigest& data) const {
+Status TrainRun::CheckSame(const CheckpointState& now, const CheckpointState& then) const {
   if (request_.allow_different) return Status();
-  const std::string difference = Difference(state, data);
+  const std::string difference = RunDifference(now, then);
   if (difference.empty()) return Status();
   return InvalidArgument(
       fmt::format("{}: resuming with {}: the result would not be bit-identical. hint: "

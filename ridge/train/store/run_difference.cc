@@ -1,0 +1,44 @@
+#include "ridge/train/store/run_difference.h"
+
+#include <fmt/format.h>
+
+#include "ridge/train/options/options.h"
+
+namespace ridge {
+namespace {
+
+std::string MeshOf(const TrainOptions& options) {
+  if (options.mesh.empty()) return "no --mesh";
+  return fmt::format("--mesh {} --shard {}", options.mesh,
+                     options.shard.empty() ? "none" : options.shard);
+}
+
+// Sums over other axes have other bits.
+std::string MeshDifference(const CheckpointState& now, const CheckpointState& then) {
+  const Result<TrainOptions> used = OptionsFromJson(then.options_json, "the checkpoint");
+  const Result<TrainOptions> given = OptionsFromJson(now.options_json, "this run");
+  if (!used.ok() || !given.ok()) return "";  // of another version, whose kernels tell
+  if (MeshOf(*used) == MeshOf(*given)) return "";
+  return fmt::format("{}; the run has used {}", MeshOf(*given), MeshOf(*used));
+}
+
+std::string DataName(const CheckpointState& state) {
+  const Result<TrainOptions> options = OptionsFromJson(state.options_json, "this run");
+  return options.ok() ? options->data : "the data";
+}
+
+}  // namespace
+
+std::string RunDifference(const CheckpointState& now, const CheckpointState& then) {
+  if (std::string other = DataDifference(DataName(now), now.data, then.data); !other.empty())
+    return other;
+  if (then.threads != now.threads)
+    return fmt::format("{} threads; the run has used {}", now.threads, then.threads);
+  if (then.cpu != now.cpu) return fmt::format("CPU '{}'; the run has used '{}'", now.cpu, then.cpu);
+  if (std::string mesh = MeshDifference(now, then); !mesh.empty()) return mesh;
+  if (then.kernels_sha256 == now.kernels_sha256) return "";
+  return fmt::format("other kernels than the run (ridge {} then, {} now)", then.ridge_version,
+                     now.ridge_version);
+}
+
+}  // namespace ridge
