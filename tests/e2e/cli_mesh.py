@@ -96,6 +96,9 @@ class Mesh(RidgeTest):
         self.refuses("plan: a rank needs", "--mesh", "d=2", "--fit", "1MiB", code=3)
         self.refuses("--on is 'cpu,cpu'; a mesh is of one kind of device. hint: name one",
                      "--mesh", "d=2", "--on", "cpu,cpu")
+        self.refuses("mesh d=2,t=2: --accumulate is 4; with axis t a batch is one micro-batch. hint: "
+                     "--mesh p=1,d=N,t=2 plans it by formula", "--mesh", "d=2,t=2",
+                     "--accumulate", "4")
         self.refuses("12 devices are no whole nodes of dgx-h100, which have 8. hint: 16 devices",
                      "--mesh", "t=12", "--on", "dgx-h100")
         self.refuses("--on h100-sxm is one machine; it has 16 devices at most, the mesh has 32. "

@@ -62,6 +62,16 @@ Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts) {
   return Status();
 }
 
+// The graph of an update alone has no products from which a tensor axis could be found.
+Status CheckAccumulation(const TrainOptions& options, const Mesh& mesh) {
+  const int tensor = mesh.Find(kTensorAxis);
+  if (options.accumulate == 1 || tensor < 0 || mesh.size(tensor) == 1) return Status();
+  return InvalidArgument(fmt::format(
+      "mesh {}: --accumulate is {}; with axis t a batch is one micro-batch. hint: --mesh "
+      "p=1,d=N,t={} plans it by formula",
+      MeshText(mesh), options.accumulate, mesh.size(tensor)));
+}
+
 Result<std::vector<NamedGraph>> StepsOf(const TrainOptions& options, const Graph& forward,
                                         const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(options.passes));
@@ -101,6 +111,7 @@ Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts, const Mesh& mesh, const Sharding& sharding,
                             const Machine& machine) {
   RIDGE_RETURN_IF_ERROR(CheckOneSlice(options, facts));
+  RIDGE_RETURN_IF_ERROR(CheckAccumulation(options, mesh));
   MeshJob job;
   job.mesh = mesh;
   job.sharding = sharding;
