@@ -105,7 +105,6 @@ class TrainRun {
   Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   Status Refuse();
-  Result<std::string> HashOfRanks() const;
   Status Summarize(const LoopResult& result, RunSummary& summary) const;
   Status GatherRanks(const LoopResult& result, RunSummary& summary);
   int64_t MeasuredSlotBytes() const;
@@ -715,21 +714,9 @@ int64_t TrainRun::MeasuredSlotBytes() const {
   return bytes;
 }
 
-// Of parts the first rank hashes the wholes.
-Result<std::string> TrainRun::HashOfRanks() const {
-  if (wholes_ == nullptr || ranks_.size() == 1) return HashParameters(*executor_, wholes_.get());
-  if (!ranks_.leads()) {
-    RIDGE_RETURN_IF_ERROR(wholes_->Serve());
-    return TextOfFirst(*machine_.communicator, "");
-  }
-  const Result<std::string> hash = HashParameters(*executor_, wholes_.get());
-  RIDGE_RETURN_IF_ERROR(wholes_->Release());
-  RIDGE_RETURN_IF_ERROR(hash.status());
-  return TextOfFirst(*machine_.communicator, *hash);
-}
-
 Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
-  RIDGE_ASSIGN_OR_RETURN(summary.parameters_sha256, HashOfRanks());
+  RIDGE_ASSIGN_OR_RETURN(summary.parameters_sha256,
+                         HashParameters(*executor_, wholes_.get(), machine_.communicator));
   summary.model = options_.model;
   summary.seed = options_.seed;
   summary.steps = result.state.step;

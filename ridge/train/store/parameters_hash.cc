@@ -1,10 +1,13 @@
 #include "ridge/train/store/parameters_hash.h"
 
 #include "ridge/core/sha256.h"
+#include "ridge/dist/gather.h"
 
 namespace ridge {
 
-Result<std::string> HashParameters(Executor& executor, WholeVariables* wholes) {
+namespace {
+
+Result<std::string> HashHere(Executor& executor, WholeVariables* wholes) {
   const CheckpointTensors tensors = CollectTensors(executor, wholes);  // in byte order of names
   Sha256 hash;
   const auto add = [&](const PersistentTensor& tensor) {
@@ -19,6 +22,21 @@ Result<std::string> HashParameters(Executor& executor, WholeVariables* wholes) {
       RIDGE_RETURN_IF_ERROR(add(state));
   }
   return hash.Hex();
+}
+
+}  // namespace
+
+Result<std::string> HashParameters(Executor& executor, WholeVariables* wholes,
+                                   Communicator* communicator) {
+  if (wholes == nullptr || communicator == nullptr) return HashHere(executor, wholes);
+  if (!wholes->leads()) {
+    RIDGE_RETURN_IF_ERROR(wholes->Serve());
+    return TextOfFirst(*communicator, "");
+  }
+  const Result<std::string> hash = HashHere(executor, wholes);
+  RIDGE_RETURN_IF_ERROR(wholes->Release());
+  RIDGE_RETURN_IF_ERROR(hash.status());
+  return TextOfFirst(*communicator, *hash);
 }
 
 }  // namespace ridge
