@@ -437,8 +437,8 @@ std::optional<SliceShare> ShareOf(const Program& program) {
 std::string ExchangeOrder(const Program& program) {
   std::string text;
   for (const StepPlan& step : program.steps) {
-    if (!step.tree) continue;
-    text += fmt::format("{} {}\n", step.name, fmt::join(step.tree->share.Counts(), ","));
+    if (step.tree)
+      text += fmt::format("{} {}\n", step.name, fmt::join(step.tree->share.Counts(), ","));
     for (const PlannedNode& node : step.nodes) {
       if (!IsCollective(step, node)) continue;
       text += fmt::format("{} {} {}\n", step.name, node.choice.kernel, node.name);

@@ -39,7 +39,7 @@ TEST_F(RanksTest, UnequalSharesHaveTheSameBits) {
 
 // Norms gather the slices of all ranks; 3 of 4 lie on one.
 TEST_F(RanksTest, UnequalSharesOfANormHaveTheSameBits) {
-  TrainRequest request = Request("resnet18:image=32,classes=4", "alone");
+  TrainRequest request = Request(folder_.Write("net.ridge", kNormNet), "alone");
   request.options.batch = 8;
   request.options.slices = "4";
   request.options.steps = 1;
