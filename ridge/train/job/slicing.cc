@@ -290,7 +290,7 @@ Result<PlanChoice> SearchMeshPlan(const SearchRequest& q) {
   RIDGE_RETURN_IF_ERROR(CheckMesh(q, mesh));
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
-  TrainingJobGraphs whole(q, passes);
+  TrainingJobGraphs whole(q, passes, /*share=*/std::nullopt);
   MeshJobGraphs graphs(whole, mesh, sharding);
   PlanGoals goals;
   goals.batch = q.facts.batch;
