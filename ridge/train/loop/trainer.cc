@@ -757,7 +757,8 @@ Status TrainRun::GatherRanks(const LoopResult& result, RunSummary& summary) {
   const std::optional<SliceShare> share = ShareOf(executor_->program());
   for (const std::vector<double>& of : all) {
     const auto bytes = [&](size_t i) { return static_cast<int64_t>(of[i]); };
-    const int64_t slices = share->OwnedBy(static_cast<int>(summary.ranks.size())).count();
+    const auto rank = static_cast<int>(summary.ranks.size());
+    const int64_t slices = share ? share->OwnedBy(rank).count() : 1;  // of a mesh: the whole batch
     summary.ranks.push_back({slices, bytes(0), bytes(1), bytes(2), bytes(3), of[4], of[5], of[6]});
   }
   return Status();
