@@ -345,13 +345,22 @@ def write_page(text, first, last):
         file.write(page[:begin] + text + "\n" + page[end:])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description.split("\n\n")[0])
     parser.add_argument("--ridge", default=os.path.join(HERE, "../build/release/bin/ridge"))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("-v", "--verbose", action="store_true")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def with_left_out(text, left_out):
+    return text + "\n\nLeft out: " + "; ".join(
+        f"{n} ({why})" for why, n in sorted(left_out.items())) + "."
+
+
+def main():
+    options = arguments(__doc__)
     found, left_out = cases(options.ridge)
     stacks = judge(found)
     memory = memory_cases(options.ridge)
@@ -361,8 +370,7 @@ def main():
             error = "     -" if c["error"] is None else f"{100 * c['error']:+6.1f}"
             print(f"{c['id']:11} {c['device']:14} {c['model'][:40]:40} {c['batch']:4} "
                   f"{1e3 * c['measured_s']:8.1f} {1e3 * c['modelled_s']:8.1f} {error} {c['stack']}")
-    text = table(stacks, found) + "\n\nLeft out: " + "; ".join(
-        f"{n} ({why})" for why, n in sorted(left_out.items())) + "."
+    text = with_left_out(table(stacks, found), left_out)
     print(text + "\n\n" + memory_table(memory))
     if options.json:
         with open(options.json, "w") as file:

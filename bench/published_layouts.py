@@ -16,7 +16,6 @@ them the launches count nothing.  NVIDIA's examples, all data parallel, are fitt
 The error without any model is as in published_cases.py: floating-point operations, the recomputed
 ones too, at a constant share of the peak, fitted on the same rows.
 """
-import argparse
 import collections
 import csv
 import json
@@ -237,12 +236,7 @@ def table(stacks):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--ridge", default=os.path.join(single.HERE, "../build/release/bin/ridge"))
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--json")
-    parser.add_argument("-v", "--verbose", action="store_true")
-    options = parser.parse_args()
+    options = single.arguments(__doc__)
     found, left_out = cases(options.ridge)
     stacks = judge(found)
     if options.verbose:
@@ -254,8 +248,7 @@ def main():
             print(f"{c['id']:10} {c['spec'][:58]:58} {c['layout'].mesh:16} {c['measured_s']:8.3f} "
                   f"{c['computing_s']:8.3f} {c['sending_s']:7.3f} {percent('error'):>7} "
                   f"{percent('no_skill_error'):>7} {fitted} {c['stack']}")
-    text = table(stacks) + "\n\nLeft out: " + "; ".join(
-        f"{n} ({why})" for why, n in sorted(left_out.items())) + "."
+    text = single.with_left_out(table(stacks), left_out)
     print(text)
     if options.json:
         with open(options.json, "w") as file:

@@ -10,14 +10,6 @@
 namespace ridge {
 namespace {
 
-using Numbers = std::vector<double>;
-
-Numbers NumbersOf(const Tensor& tensor) {
-  Numbers numbers(static_cast<size_t>(tensor.elements()));
-  ConvertToDouble(tensor.type().dtype, tensor.data(), numbers.data(), tensor.elements());
-  return numbers;
-}
-
 // One dimension of an array as outer * blocks runs for each device.
 struct Runs {
   int64_t count, length, ranks;
@@ -193,22 +185,8 @@ Status VirtualDevices::GiveInputs(const NamedNumbers& inputs) {
 }
 
 void VirtualDevices::RunNode(const Node& node) {
-  const OpCall call = parts_.local.Call(node);
-  for (int64_t d = 0; d < devices_; ++d) {
-    std::vector<const double*> in;
-    std::vector<double*> out;
-    for (ValueId id : node.inputs) {
-      if (id != kNoValue) At(d, id).reserve(1);  // an empty one still gets a pointer
-      in.push_back(id == kNoValue ? nullptr : At(d, id).data());
-    }
-    for (ValueId id : node.outputs) {
-      Numbers& y = At(d, id);
-      y.assign(static_cast<size_t>(parts_.local.type(id).elements()), 0);
-      y.reserve(1);
-      out.push_back(y.data());
-    }
-    RunReference(*node.op, call, in, out);
-  }
+  for (int64_t d = 0; d < devices_; ++d)
+    RunOnNumbers(parts_.local, node, [&](ValueId id) -> Numbers& { return At(d, id); });
 }
 
 void VirtualDevices::RunCollective(const Node& node) {

@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "ridge/graph/numbers.h"
 #include "ridge/partition/partition.h"
 
 namespace ridge {
-
-using NamedNumbers = std::map<std::string, std::vector<double>>;  // row-major
 
 class VirtualDevices {
  public:
@@ -33,8 +32,6 @@ class VirtualDevices {
   Result<NamedNumbers> Step(const NamedNumbers& inputs);
 
  private:
-  using Numbers = std::vector<double>;
-
   VirtualDevices(const Graph& whole, const Partitioned& parts);
   Numbers PartOf(ValueId leaf, const Numbers& whole, int64_t device) const;
   bool IsFirstSummand(ValueId variable, int64_t device) const;

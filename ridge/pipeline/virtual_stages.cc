@@ -7,15 +7,6 @@
 namespace ridge {
 namespace {
 
-using Numbers = VirtualStages::Numbers;
-using NamedNumbers = VirtualStages::NamedNumbers;
-
-Numbers NumbersOf(const Tensor& tensor) {
-  Numbers numbers(static_cast<size_t>(tensor.elements()));
-  ConvertToDouble(tensor.type().dtype, tensor.data(), numbers.data(), tensor.elements());
-  return numbers;
-}
-
 Status NotThere(const Graph& graph, const std::string& name) {
   return Status(ErrorCode::kInternal, fmt::format("{}: '{}' is not there", graph.name, name));
 }
@@ -79,21 +70,8 @@ Status VirtualStages::RunGraph(const Graph& graph, NamedNumbers& variables,
     if (found == source.end()) return NotThere(graph, info.name);
     all[v] = found->second;
   }
-  for (const Node& node : graph.nodes()) {
-    std::vector<const double*> in;
-    std::vector<double*> out;
-    for (ValueId id : node.inputs) {
-      if (id != kNoValue) all[static_cast<size_t>(id)].reserve(1);
-      in.push_back(id == kNoValue ? nullptr : all[static_cast<size_t>(id)].data());
-    }
-    for (ValueId id : node.outputs) {
-      Numbers& y = all[static_cast<size_t>(id)];
-      y.assign(static_cast<size_t>(graph.type(id).elements()), 0);
-      y.reserve(1);
-      out.push_back(y.data());
-    }
-    RunReference(*node.op, graph.Call(node), in, out);
-  }
+  for (const Node& node : graph.nodes())
+    RunOnNumbers(graph, node, [&](ValueId id) -> Numbers& { return all[static_cast<size_t>(id)]; });
   for (const GraphOutput& output : graph.outputs())
     values[output.name] = all[static_cast<size_t>(output.value)];
   for (const GraphUpdate& update : graph.updates())

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/graph/numbers.h"
 #include "ridge/pipeline/schedule.h"
 #include "ridge/pipeline/stages.h"
 
@@ -15,9 +16,6 @@ namespace ridge {
 
 class VirtualStages {
  public:
-  using Numbers = std::vector<double>;
-  using NamedNumbers = std::map<std::string, Numbers>;  // row-major
-
   // Stage c is chunk c of the schedule.  Variables start as their Init says.
   static Result<VirtualStages> Create(std::vector<PipelineStage> stages,
                                       const PipelineSchedule& schedule, uint64_t seed = 0);

@@ -36,6 +36,10 @@ bool IsMeshCollective(const PlannedNode& node) {
   return node.def != nullptr && IsCollective(*node.def);
 }
 
+int64_t CollectiveBytes(const PlannedNode& node) {
+  return std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
+}
+
 KernelCandidates MeshKernels::Candidates(const OpDef& op, const OpCall& call,
                                          std::span<const LayoutId> available) {
   if (!IsOfMesh(op)) return device_.Candidates(op, call, available);

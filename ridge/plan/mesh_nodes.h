@@ -19,6 +19,9 @@ bool IsMeshNode(const PlannedNode& node);
 // Whether it exchanges with other ranks.
 bool IsMeshCollective(const PlannedNode& node);
 
+// Of the larger of its operand and its result.
+int64_t CollectiveBytes(const PlannedNode& node);
+
 class MeshKernels : public KernelQuery {
  public:
   // `device` outlives this.

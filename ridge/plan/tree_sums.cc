@@ -459,7 +459,7 @@ Collective CollectiveOf(const Program& program, const StepPlan& step, const Plan
   if (IsMeshCollective(node)) {
     const std::string& axis = node.call.text("axis");
     one.op = fmt::format("{} over {}", node.op, axis);
-    one.bytes = std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
+    one.bytes = CollectiveBytes(node);
     one.sent_bytes =
         SentBytes(*node.def, node.call, program.place->coordinate(program.place->mesh.Find(axis)));
     return one;

@@ -22,8 +22,8 @@ Result<WholeStep> MakeWholeStep(const Graph& forward, int micros, const StepOpti
 
 // Outputs of micro batches and updates, and the variables after the last.
 struct StepResults {
-  std::vector<VirtualStages::NamedNumbers> outputs;
-  VirtualStages::NamedNumbers variables;
+  std::vector<NamedNumbers> outputs;
+  NamedNumbers variables;
 
   bool operator==(const StepResults&) const = default;  // bits
 };

@@ -1,5 +1,6 @@
 #include "ridge/train/job/local_steps.h"
 
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/train/load/forward.h"
 
 namespace ridge {
@@ -22,7 +23,7 @@ Result<LocalStep> PlanLocalStep(const TrainOptions& given, const MeshLinks& link
   LocalStep step =
       LocalStepOf(job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),
                   machine.software.eager, [&](const PlannedNode& node) {
-                    if (!IsCollectiveNode(node)) return -1.0;
+                    if (!IsMeshCollective(node)) return -1.0;
                     const Result<double> seconds =
                         CollectiveNodeSeconds(node, CollectiveBytes(node), group, links.wire_share);
                     if (!seconds.ok()) status = seconds.status();

@@ -7,6 +7,7 @@
 
 #include "ridge/plan/choose/communication.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/uses.h"
 #include "ridge/train/job/collective_buckets.h"
 
@@ -20,7 +21,7 @@ CollectiveKind KindOf(const OpDef& op) {
 }
 
 bool IsInLine(const PlannedNode& node) {
-  return IsCollectiveNode(node) && node.call.text("axis") == kTensorAxis;
+  return IsMeshCollective(node) && node.call.text("axis") == kTensorAxis;
 }
 
 std::vector<AxisTime> AxesOf(const Mesh& mesh, const DeviceGroup& all) {
@@ -41,7 +42,7 @@ class StepClock {
     node_s_ = PlannedNodeSeconds(step);
     behind_s_.assign(step.nodes.size() + 1, 0);
     for (size_t n = step.nodes.size(); n-- > 0;)
-      behind_s_[n] = behind_s_[n + 1] + (IsCollectiveNode(step.nodes[n]) ? 0 : node_s_[n]);
+      behind_s_[n] = behind_s_[n + 1] + (IsMeshCollective(step.nodes[n]) ? 0 : node_s_[n]);
   }
 
   void RunKernel(size_t n) {
@@ -113,7 +114,7 @@ class StepAdder {
 
   Status Add() {
     const std::vector<CollectiveBucket> buckets = BucketCollectives(
-        step_, [](const PlannedNode& node) { return IsCollectiveNode(node) && !IsInLine(node); });
+        step_, [](const PlannedNode& node) { return IsMeshCollective(node) && !IsInLine(node); });
     std::map<int, std::vector<const CollectiveBucket*>> leaving;
     for (const CollectiveBucket& bucket : buckets) leaving[bucket.at].push_back(&bucket);
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
@@ -128,7 +129,7 @@ class StepAdder {
  private:
   Status AddNode(size_t n) {
     const PlannedNode& node = step_.nodes[n];
-    if (!IsCollectiveNode(node)) {
+    if (!IsMeshCollective(node)) {
       clock_.RunKernel(n);
       times_.flops += runs_ * node.cost.flops;
     } else if (IsInLine(node)) {
@@ -183,14 +184,6 @@ class StepAdder {
 };
 
 }  // namespace
-
-bool IsCollectiveNode(const PlannedNode& node) {
-  return node.def != nullptr && IsCollective(*node.def);
-}
-
-int64_t CollectiveBytes(const PlannedNode& node) {
-  return std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
-}
 
 Result<double> CollectiveNodeSeconds(const PlannedNode& node, int64_t bytes,
                                      const DeviceGroup& group, double wire_share) {

@@ -42,8 +42,6 @@ struct MeshLinks {
 // Fails with kInvalidArgument where a link's rate is not known.
 Result<double> CollectiveNodeSeconds(const PlannedNode& node, int64_t bytes,
                                      const DeviceGroup& group, double wire_share);
-bool IsCollectiveNode(const PlannedNode& node);
-int64_t CollectiveBytes(const PlannedNode& node);
 
 // `accumulate`: runs of `micro` in an update.  Fails with kInvalidArgument where a link's rate is
 // not known.
