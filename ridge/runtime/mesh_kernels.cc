@@ -72,14 +72,16 @@ void CopyIn(const PartsOfDim& parts, int64_t coordinate, const std::byte* part, 
                 part + r * parts.run_bytes, bytes);
 }
 
+// Where the i-th rank's data lie among those of the others.
+int64_t AmongOthers(int64_t i, int64_t here) { return i < here ? i : i - 1; }
+
 // What the collectives of one axis have in common.
 class AxisExchange {
  public:
-  AxisExchange(const PlannedNode& node, const MeshPlace& place, Backend& backend,
-               Communicator& communicator, const char* name)
-      : axis_(place.mesh.Find(node.call.text("axis"))),
-        here_(place.coordinate(axis_)),
-        group_(communicator, place.mesh.PeersOf(place.device, axis_), name),
+  AxisExchange(int axis, const MeshPlace& place, Backend& backend, Communicator& communicator,
+               const char* name)
+      : here_(place.coordinate(axis)),
+        group_(communicator, place.mesh.PeersOf(place.device, axis), name),
         device_(backend.device()),
         threads_(backend.threads()) {}
 
@@ -117,7 +119,7 @@ class AxisExchange {
     alignas(64) std::byte sum[kTile * sizeof(double)];
     const auto bytes = static_cast<size_t>(count * BytesPerElement(dtype));
     for (int64_t i = 0; i < ranks(); ++i) {
-      const std::byte* part = i == here_ ? own : others + (i < here_ ? i : i - 1) * stride;
+      const std::byte* part = i == here_ ? own : others + AmongOthers(i, here_) * stride;
       if (i == 0) {
         std::memcpy(sum, part, bytes);
       } else {
@@ -127,15 +129,11 @@ class AxisExchange {
     std::memcpy(y, sum, bytes);
   }
 
-  const int axis_;
   const int64_t here_;
   RankGroup group_;
   Device& device_;
   const int threads_;
 };
-
-// Where the i-th rank's data lie among those of the others.
-int64_t AmongOthers(int64_t i, int64_t here) { return i < here ? i : i - 1; }
 
 // Each rank reduces its share of the elements for all, and sends it to all.
 class AllReduce : public HostKernel<AllReduce> {
@@ -301,12 +299,13 @@ std::unique_ptr<Kernel> MakeCollective(const PlannedNode& node, AxisExchange axi
 std::unique_ptr<Kernel> MakeMeshKernel(const PlannedNode& node, const std::string& step,
                                        const MeshPlace& place, Backend& backend,
                                        Communicator* communicator, double& spent_s) {
-  const std::string& axis = node.call.text("axis");
+  const std::string& name = node.call.text("axis");
+  const int axis = place.mesh.Find(name);
   if (!IsMeshCollective(node))
-    return std::make_unique<LocalPart>(node.call, place.coordinate(place.mesh.Find(axis)));
+    return std::make_unique<LocalPart>(node.call, place.coordinate(axis));
   if (communicator == nullptr) return MakeNobodyElse(place.mesh.devices());
-  const char* name = KeptName(fmt::format("{} over {} '{}'", node.def->name, axis, step));
-  return Timed(MakeCollective(node, AxisExchange(node, place, backend, *communicator, name)),
+  const char* told = KeptName(fmt::format("{} over {} '{}'", node.def->name, name, step));
+  return Timed(MakeCollective(node, AxisExchange(axis, place, backend, *communicator, told)),
                backend, spent_s);
 }
 

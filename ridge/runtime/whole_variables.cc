@@ -10,9 +10,7 @@ namespace {
 
 constexpr int64_t kRelease = -1;
 
-bool IsPart(const PersistentValue& value) { return value.whole.has_value(); }
-
-// Elements of a piece; FillInitialRange wants multiples of its grain.
+// Elements of a piece; FillInitialPiece wants multiples of its grain.
 int64_t PieceElements(DType dtype) { return WholeVariables::kPieceBytes / BytesPerElement(dtype); }
 
 }  // namespace
@@ -25,7 +23,7 @@ WholeVariables::WholeVariables(Executor& executor, Communicator* communicator)
       received_(static_cast<size_t>(kPieceBytes)) {
   const std::vector<PersistentValue>& values = executor.program().persistent;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (IsPart(values[i])) variables_.emplace(i, Describe(values[i]));
+    if (values[i].whole) variables_.emplace(i, Describe(values[i]));
   }
   const size_t ranks = communicator == nullptr ? 1 : static_cast<size_t>(communicator->size());
   sends_.resize(ranks);
@@ -132,11 +130,9 @@ Status WholeVariables::Send(const Variable& variable, const std::byte* part, int
 // Puts a piece together.
 Status WholeVariables::Gather(const Variable& variable, const std::byte* part, int64_t begin,
                               int64_t end) {
-  PutIntoPiece(variable, variable.own,
-               part + variable.own.FirstFrom(begin) * BytesPerElement(variable.type.dtype), begin,
-               end);
-  if (communicator_ == nullptr) return Status();
   const int64_t size = BytesPerElement(variable.type.dtype);
+  PutIntoPiece(variable, variable.own, part + variable.own.FirstFrom(begin) * size, begin, end);
+  if (communicator_ == nullptr) return Status();
   sends_.assign(sends_.size(), {});
   std::byte* to = received_.data();
   for (const auto& [rank, runs] : variable.sources) {

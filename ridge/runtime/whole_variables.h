@@ -21,9 +21,8 @@ namespace ridge {
 
 class WholeVariables {
  public:
-  // Bytes of a process's memory that an object has.
   static constexpr int64_t kPieceBytes = int64_t{1} << 20;
-  static constexpr int64_t kMostBytes = 2 * kPieceBytes;
+  static constexpr int64_t kMostBytes = 2 * kPieceBytes;  // of the memory that an object takes
 
   // `communicator`: null for a job of one rank.  Both outlive this.
   // REQUIRES: the executor's program has a place.

@@ -1,9 +1,8 @@
 #include "ridge/train/job/collective_buckets.h"
 
-#include <algorithm>
 #include <map>
 
-#include "ridge/partition/collectives.h"
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -36,7 +35,7 @@ class Bucketing {
     }
     CollectiveBucket& bucket = buckets_[at->second];
     bucket.nodes.push_back(n);
-    bucket.bytes += std::max(node.call.inputs[0].bytes(), node.call.outputs[0].bytes());
+    bucket.bytes += CollectiveBytes(node);
     if (gathers) return;
     bucket.at = n;
     open_of_[Root(node.outputs[0])] = kind;

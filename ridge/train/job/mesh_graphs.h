@@ -1,7 +1,7 @@
 // MeshGraphs: the graphs of a job -> those that a rank of a mesh runs.
 //
 //   MeshGraphs parts = *PartitionGraphs(graphs, mesh, sharding);
-//   PlanProgram(model, parts.graphs, kernels, ...); PlaceOnMesh(place, parts, program);
+//   PlanProgram(model, parts.graphs, kernels, ...); PlaceOnMesh(place, parts.variables, program);
 #pragma once
 #include <map>
 #include <string>
