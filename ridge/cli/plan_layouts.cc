@@ -13,15 +13,11 @@ namespace {
 
 constexpr size_t kShown = 10;
 
-std::string PlaceName(const MeshTarget& place) {
-  return place.cluster ? place.cluster->id : place.device;
-}
-
 std::string TitleOf(const TrainOptions& options, const MeshTarget& place, int64_t batch,
                     int64_t devices) {
   return fmt::format("{}, {} an update, {}, on {} devices of {}", options.model,
                      FormatCountOf(batch, "sample"), options.precision, FormatInteger(devices),
-                     PlaceName(place));
+                     place.name());
 }
 
 // The choice that --mesh, --shard, --batch, --accumulate and --recompute say.
@@ -56,7 +52,7 @@ Result<LayoutChoice> ChoiceOf(const TrainOptions& options, const MeshFlags& flag
 std::string CommandOf(const TrainOptions& options, const MeshTarget& place,
                       const LayoutChoice& choice) {
   std::string command = fmt::format("ridge plan {} --on {} --precision {} --mesh {} --batch {}",
-                                    options.model, PlaceName(place), options.precision,
+                                    options.model, place.name(), options.precision,
                                     LayoutMeshText(choice), choice.data * choice.samples);
   if (choice.micro_batches > 1) command += fmt::format(" --accumulate {}", choice.micro_batches);
   if (const std::string shard = LayoutShardText(choice); shard != "none")

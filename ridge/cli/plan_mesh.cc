@@ -244,8 +244,7 @@ Status PrintMeshPlan(const TrainOptions& given, const MeshFlags& flags, const Me
   if (json) {
     PrintJson(options, plan);
   } else {
-    const std::string where =
-        hardware == nullptr ? "" : " of " + (place.cluster ? place.cluster->id : place.device);
+    const std::string where = hardware == nullptr ? "" : " of " + place.name();
     PrintText(options, plan, where, terminal);
   }
   const MeshJob& job = plan.job;

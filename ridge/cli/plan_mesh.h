@@ -18,6 +18,8 @@ struct MeshFlags {
 struct MeshTarget {
   std::string device;              // `--device` of one of them
   std::optional<Cluster> cluster;  // none: all are in one machine
+
+  std::string name() const { return cluster ? cluster->id : device; }
 };
 
 // Of `--on`: a cluster, or a device.  Fails with kInvalidArgument for several.
