@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ridge/core/units.h"
+#include "ridge/partition/layouts.h"
 #include "ridge/report/table.h"
 
 namespace ridge {
@@ -78,9 +79,7 @@ std::string LayoutMeshText(const LayoutChoice& choice) {
 }
 
 std::string LayoutShardText(const LayoutChoice& choice) {
-  std::string text = choice.zero > 0 ? fmt::format("zero{}", choice.zero) : "";
-  if (choice.sequence) text += text.empty() ? "sequence" : ",sequence";
-  return text.empty() ? "none" : text;
+  return ShardingText({choice.zero, choice.sequence});
 }
 
 double LayoutMfu(const LayoutCost& cost, double peak_flops_per_s) {

@@ -111,15 +111,21 @@ struct Link {
   double step_s = 0;
 };
 
-std::optional<Link> LinkWithin(const DeviceGroup& group) {
+// As its sheet has it.
+std::optional<Link> StatedLink(const DeviceGroup& group) {
   const Hardware& hardware = *group.hardware;
-  const bool has_peer = HasPeerLink(hardware, group.per_node);
-  const double step_s = has_peer ? kPeerStepS : kHostStepS;
-  if (const MeasuredRow* row = FindRow(hardware, group.per_node))
-    return Link{row->bus_bytes_per_s, step_s};
-  if (has_peer) return Link{*hardware.peer_link_gb_s * 1e9 * kPeerShare, step_s};
-  if (hardware.host_link_gb_s) return Link{*hardware.host_link_gb_s * 1e9 * kHostShare, step_s};
+  if (HasPeerLink(hardware, group.per_node))
+    return Link{*hardware.peer_link_gb_s * 1e9 * kPeerShare, kPeerStepS};
+  if (hardware.host_link_gb_s) return Link{*hardware.host_link_gb_s * 1e9 * kHostShare, kHostStepS};
   return std::nullopt;
+}
+
+// With the rate that was measured, if any was.
+std::optional<Link> LinkWithin(const DeviceGroup& group) {
+  const MeasuredRow* row = FindRow(*group.hardware, group.per_node);
+  if (row == nullptr) return StatedLink(group);
+  const bool has_peer = HasPeerLink(*group.hardware, group.per_node);
+  return Link{row->bus_bytes_per_s, has_peer ? kPeerStepS : kHostStepS};
 }
 
 // Within one machine.
@@ -174,12 +180,9 @@ std::optional<double> SendSeconds(const DeviceGroup& group, double bytes) {
     if (group.node_bytes_per_s <= 0) return std::nullopt;
     return kBaseS + kNetworkStepS + bytes / (group.node_bytes_per_s * kNetworkShare);
   }
-  const Hardware& hardware = *group.hardware;
-  const bool has_peer = HasPeerLink(hardware, group.per_node);
-  if (!has_peer && !hardware.host_link_gb_s) return std::nullopt;
-  const double rate =
-      has_peer ? *hardware.peer_link_gb_s * kPeerShare : *hardware.host_link_gb_s * kHostShare;
-  return kBaseS + (has_peer ? kPeerStepS : kHostStepS) + bytes / (rate * 1e9);
+  const std::optional<Link> link = StatedLink(group);
+  if (!link) return std::nullopt;
+  return kBaseS + link->step_s + bytes / link->bytes_per_s;
 }
 
 // A ring through all devices, and a tree of the machines with a chain within each.
