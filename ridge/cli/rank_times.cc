@@ -63,7 +63,8 @@ Result<SumTimes> SumTimesKey(MpiCommunicator& ranks, const std::string& device) 
   key.device = device;
   key.mpi = ranks.library();
   key.ranks = ranks.size();
-  RIDGE_ASSIGN_OR_RETURN(key.machines, CountMachines(ranks));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int> first, FirstRankOfMachines(ranks));
+  key.machines = std::ssize(first);
   key.join_bytes = ranks.join_bytes();
   key.made_at = UtcText(WallSeconds());
   return key;

@@ -27,6 +27,16 @@ constexpr Table MakeTable() {
 }
 constexpr Table kTable = MakeTable();
 
+// Product of two polynomials modulo CRC-32C's; the highest bit is the coefficient of x^0.
+uint32_t MultiplyPolynomials(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) product ^= b;
+    b = (b >> 1) ^ ((b & 1) != 0 ? 0x82F63B78U : 0U);
+  }
+  return product;
+}
+
 }  // namespace
 
 uint32_t Crc32cByTable(std::string_view data, uint32_t crc) {
@@ -50,6 +60,16 @@ uint32_t Crc32c(std::string_view data, uint32_t crc) {
 #else
 uint32_t Crc32c(std::string_view data, uint32_t crc) { return Crc32cByTable(data, crc); }
 #endif
+
+// Appending n bytes multiplies the polynomial before them by x^(8n).
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, int64_t second_bytes) {
+  uint32_t factor = 1U << 31, square = 1U << 23;  // x^0, x^8
+  for (auto bytes = static_cast<uint64_t>(second_bytes); bytes != 0; bytes >>= 1) {
+    if ((bytes & 1) != 0) factor = MultiplyPolynomials(factor, square);
+    square = MultiplyPolynomials(square, square);
+  }
+  return MultiplyPolynomials(factor, first) ^ second;
+}
 
 uint32_t MaskCrc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U; }
 

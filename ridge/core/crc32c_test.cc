@@ -41,5 +41,15 @@ TEST(Crc32c, EqualsTheTablesAtEveryLengthAndSplit) {
   }
 }
 
+TEST(Crc32c, OfTwoPiecesIsThatOfTheWhole) {
+  std::string data;
+  for (int i = 0; i < 5000; ++i) data.push_back(static_cast<char>(i * i + 7 * i));
+  for (size_t split : {0, 1, 7, 8, 255, 256, 4095, 4999, 5000}) {
+    const std::string_view first = std::string_view(data).substr(0, split);
+    const std::string_view second = std::string_view(data).substr(split);
+    EXPECT_EQ(JoinCrc32c(Crc32c(first), Crc32c(second), std::ssize(second)), Crc32c(data)) << split;
+  }
+}
+
 }  // namespace
 }  // namespace ridge

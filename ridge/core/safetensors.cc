@@ -62,15 +62,20 @@ Status CheckRegular(int fd, const std::string& path) {
 
 }  // namespace
 
+Result<std::string> SafetensorsHead(std::span<const SafetensorsEntry> entries,
+                                    const SafetensorsMetadata& metadata) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string header, PrintSafetensorsHeader(entries, metadata));
+  return EncodeLength(header.size()) + header;
+}
+
 Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& path,
                                                     std::span<const SafetensorsEntry> entries,
                                                     const SafetensorsMetadata& metadata) {
-  Result<std::string> header = PrintSafetensorsHeader(entries, metadata);
-  if (!header.ok()) return Status(header.status().code(), path + ": " + header.status().message());
+  Result<std::string> head = SafetensorsHead(entries, metadata);
+  if (!head.ok()) return Status(head.status().code(), path + ": " + head.status().message());
   RIDGE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path, OutputFile::Mode::kReplace));
   SafetensorsWriter writer(std::move(file));
-  RIDGE_RETURN_IF_ERROR(writer.Write(EncodeLength(header->size())));
-  RIDGE_RETURN_IF_ERROR(writer.Write(*header));
+  RIDGE_RETURN_IF_ERROR(writer.Write(*head));
   for (const SafetensorsEntry& entry : entries) writer.missing_bytes_ += entry.type.bytes();
   return writer;
 }

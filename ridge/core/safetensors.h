@@ -60,6 +60,11 @@ class SafetensorsWriter {
   uint32_t crc_ = 0;
 };
 
+// What comes before the tensors' bytes: the length and the header.  Fails as
+// PrintSafetensorsHeader.
+Result<std::string> SafetensorsHead(std::span<const SafetensorsEntry> entries,
+                                    const SafetensorsMetadata& metadata = {});
+
 struct SafetensorsItem {
   std::string name;
   TensorType type;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "ridge/core/sha256.h"
+#include "ridge/dist/gather.h"
 
 namespace ridge {
 
@@ -47,6 +49,24 @@ Status Agreement::Same(const std::string& what, const std::string& mine, const s
     if (numbers_[other] == numbers_[0]) continue;
     return Status(code, fmt::format("rank {} has {} than rank 0{}", other, what,
                                     hint.empty() ? "" : ". hint: " + hint));
+  }
+  return Status();
+}
+
+Status Agreement::ShareFailure(Status& mine) {
+  if (communicator_ == nullptr) return Status();
+  struct Told {
+    ErrorCode code;
+    std::array<char, 1000> text;
+  };
+  Told own = {mine.code(), {}};
+  std::copy_n(mine.message().data(), std::min(mine.message().size(), own.text.size() - 1),
+              own.text.data());
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Told> all, GatherFromAll(*communicator_, own));
+  for (size_t other = 0; other < all.size(); ++other) {
+    if (all[other].code == ErrorCode::kOk) continue;
+    mine = Status(all[other].code, fmt::format("{} (rank {})", all[other].text.data(), other));
+    break;
   }
   return Status();
 }

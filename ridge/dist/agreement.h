@@ -31,6 +31,9 @@ class Agreement {
   // to do: "rank 2 has another checkpoint than rank 0. hint: ...".
   Status Same(const std::string& what, const std::string& mine, const std::string& hint = "",
               ErrorCode code = ErrorCode::kInvalidArgument);
+  // Replaces `mine` at all ranks by the failure of the first rank that has one, "MESSAGE (rank 2)".
+  // Fails as Exchange does.
+  Status ShareFailure(Status& mine);
   // The numbers of every rank, by rank.
   Result<std::vector<std::vector<double>>> All(const std::vector<double>& mine);
 

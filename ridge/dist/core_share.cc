@@ -48,11 +48,14 @@ Result<std::optional<int>> FirstCoreOfRank(Communicator& ranks, int threads) {
   return std::optional<int>(static_cast<int>(before) * threads);
 }
 
-Result<int64_t> CountMachines(Communicator& ranks) {
+Result<std::vector<int>> FirstRankOfMachines(Communicator& ranks) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, PlaceOfThisRank()));
   std::set<std::array<char, 256>> machines;
-  for (const Place& place : all) machines.insert(place.machine);
-  return std::ssize(machines);
+  std::vector<int> first;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (machines.insert(all[rank].machine).second) first.push_back(static_cast<int>(rank));
+  }
+  return first;
 }
 
 }  // namespace ridge

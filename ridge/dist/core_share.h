@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "ridge/dist/communicator.h"
 
@@ -17,7 +18,7 @@ Result<int64_t> ThreadsOfRank(Communicator& ranks);
 // does.
 Result<std::optional<int>> FirstCoreOfRank(Communicator& ranks, int threads);
 
-// That the ranks are on, by their names.  Fails as Exchange does.
-Result<int64_t> CountMachines(Communicator& ranks);
+// The first rank of each machine that the ranks are on, in rising order.  Fails as Exchange does.
+Result<std::vector<int>> FirstRankOfMachines(Communicator& ranks);
 
 }  // namespace ridge

@@ -77,6 +77,20 @@ TEST(AgreementTest, WhatDiffersIsNamed) {
   });
 }
 
+TEST(AgreementTest, TheFirstFailureIsThatOfAllRanks) {
+  RunRanks(3, [](Communicator& communicator) {
+    Agreement agreement(&communicator);
+    Status mine;
+    EXPECT_TRUE(agreement.ShareFailure(mine).ok());
+    EXPECT_TRUE(mine.ok());
+    const int rank = communicator.rank();
+    if (rank > 0) mine = Status(ErrorCode::kUnavailable, rank == 1 ? "disk full" : "late");
+    EXPECT_TRUE(agreement.ShareFailure(mine).ok());
+    EXPECT_EQ(mine.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(mine.message(), "disk full (rank 1)");
+  });
+}
+
 TEST(AgreementTest, AJobOfOneRankAgreesWithItself) {
   Agreement alone(nullptr);
   EXPECT_TRUE(*alone.Any(true));

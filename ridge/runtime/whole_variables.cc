@@ -116,52 +116,80 @@ Status WholeVariables::Tell(int64_t index) {
 
 Status WholeVariables::Release() { return Tell(kRelease); }
 
-// A rank's elements of a piece are neighbours in its part.
-Status WholeVariables::Send(const Variable& variable, const std::byte* part, int64_t begin,
-                            int64_t end) {
-  const int64_t size = BytesPerElement(variable.type.dtype);
-  const int64_t count = variable.own.CountWithin(begin, end);
-  sends_.assign(sends_.size(), {});
-  if (IsSource(variable.split, place_.device))
-    sends_[0] = {part + variable.own.FirstFrom(begin) * size, static_cast<size_t>(count * size)};
-  return communicator_->Exchange(sends_, receives_);
+std::vector<WholeVariables::Range> WholeVariables::AllToFirst(const Variable& variable) const {
+  std::vector<Range> ranges(sends_.size());
+  ranges[0].end = variable.type.elements();
+  return ranges;
 }
 
-// Puts a piece together.
-Status WholeVariables::Gather(const Variable& variable, const std::byte* part, int64_t begin,
-                              int64_t end) {
-  const int64_t size = BytesPerElement(variable.type.dtype);
-  PutIntoPiece(variable, variable.own, part + variable.own.FirstFrom(begin) * size, begin, end);
-  if (communicator_ == nullptr) return Status();
-  sends_.assign(sends_.size(), {});
+// Where what the others send of this rank's piece is received.
+void WholeVariables::AskFor(const Variable& variable, Range piece) {
   std::byte* to = received_.data();
   for (const auto& [rank, runs] : variable.sources) {
-    if (rank == 0) continue;
-    const auto bytes = static_cast<size_t>(runs.CountWithin(begin, end) * size);
+    if (rank == place_.device) continue;
+    const int64_t count = runs.CountWithin(piece.begin, piece.end);
+    const auto bytes = static_cast<size_t>(count * BytesPerElement(variable.type.dtype));
     receives_[static_cast<size_t>(rank)] = {to, bytes};
     to += bytes;
   }
-  const Status exchanged = communicator_->Exchange(sends_, receives_);
+}
+
+void WholeVariables::PutTogether(const Variable& variable, const std::byte* part, Range piece) {
+  const int64_t size = BytesPerElement(variable.type.dtype);
   for (const auto& [rank, runs] : variable.sources) {
-    if (rank == 0) continue;
-    PutIntoPiece(variable, runs, receives_[static_cast<size_t>(rank)].data(), begin, end);
-    receives_[static_cast<size_t>(rank)] = {};
+    const std::byte* from = rank == place_.device ? part + runs.FirstFrom(piece.begin) * size
+                                                  : receives_[static_cast<size_t>(rank)].data();
+    PutIntoPiece(variable, runs, from, piece.begin, piece.end);
   }
+}
+
+// A rank's elements of a piece are neighbours in its part.
+Status WholeVariables::Collect(const Variable& variable, const std::byte* part,
+                               const std::vector<Range>& pieces) {
+  sends_.assign(sends_.size(), {});
+  receives_.assign(receives_.size(), {});
+  const int64_t size = BytesPerElement(variable.type.dtype);
+  const Range own = pieces[static_cast<size_t>(place_.device)];
+  const bool sends = IsSource(variable.split, place_.device);
+  for (size_t rank = 0; sends && rank < pieces.size(); ++rank) {
+    const auto [begin, end] = pieces[rank];
+    sends_[rank] = {part + variable.own.FirstFrom(begin) * size,
+                    static_cast<size_t>(variable.own.CountWithin(begin, end) * size)};
+  }
+  AskFor(variable, own);
+  const Status exchanged =
+      communicator_ == nullptr ? Status() : communicator_->Exchange(sends_, receives_);
+  if (exchanged.ok()) PutTogether(variable, part, own);
+  receives_.assign(receives_.size(), {});
   return exchanged;
 }
 
-Status WholeVariables::Read(size_t index, const Take& take) {
+Status WholeVariables::ReadRanges(size_t index, const std::vector<Range>& ranges,
+                                  const Take& take) {
   const Variable& variable = variables_.at(index);
-  RIDGE_RETURN_IF_ERROR(Tell(static_cast<int64_t>(index)));
   RIDGE_ASSIGN_OR_RETURN(const void* part, executor_.transfers().Read(index));
+  const int64_t most = PieceElements(variable.type.dtype);
   const int64_t size = BytesPerElement(variable.type.dtype);
+  int64_t longest = 0;
+  for (const Range& range : ranges) longest = std::max(longest, range.end - range.begin);
   Status taken;
-  RIDGE_RETURN_IF_ERROR(ForEachPiece(variable, [&](int64_t begin, int64_t end) -> Status {
-    RIDGE_RETURN_IF_ERROR(Gather(variable, static_cast<const std::byte*>(part), begin, end));
-    if (taken.ok()) taken = take(piece_.data(), (end - begin) * size);
-    return Status();
-  }));
+  std::vector<Range> pieces = ranges;
+  for (int64_t done = 0; done < longest; done += most) {
+    for (size_t rank = 0; rank < ranges.size(); ++rank) {
+      pieces[rank].begin = std::min(ranges[rank].begin + done, ranges[rank].end);
+      pieces[rank].end = std::min(pieces[rank].begin + most, ranges[rank].end);
+    }
+    RIDGE_RETURN_IF_ERROR(Collect(variable, static_cast<const std::byte*>(part), pieces));
+    const Range own = pieces[static_cast<size_t>(place_.device)];
+    if (taken.ok() && own.begin < own.end)
+      taken = take(piece_.data(), (own.end - own.begin) * size);
+  }
   return taken;
+}
+
+Status WholeVariables::Read(size_t index, const Take& take) {
+  RIDGE_RETURN_IF_ERROR(Tell(static_cast<int64_t>(index)));
+  return ReadRanges(index, AllToFirst(variables_.at(index)), take);
 }
 
 Status WholeVariables::Serve() {
@@ -174,12 +202,8 @@ Status WholeVariables::Serve() {
     receives_[0] = {};
     RIDGE_RETURN_IF_ERROR(told);
     if (index == kRelease) return Status();
-    const Variable& variable = variables_.at(static_cast<size_t>(index));
-    RIDGE_ASSIGN_OR_RETURN(const void* part,
-                           executor_.transfers().Read(static_cast<size_t>(index)));
-    RIDGE_RETURN_IF_ERROR(ForEachPiece(variable, [&](int64_t begin, int64_t end) {
-      return Send(variable, static_cast<const std::byte*>(part), begin, end);
-    }));
+    const auto variable = static_cast<size_t>(index);
+    RIDGE_RETURN_IF_ERROR(ReadRanges(variable, AllToFirst(variables_.at(variable)), nullptr));
   }
 }
 

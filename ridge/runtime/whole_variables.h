@@ -43,6 +43,15 @@ class WholeVariables {
   // Takes this rank's part out of pieces that fill() writes.
   Status Write(size_t index, const Fill& fill);
 
+  // Elements of a whole variable.
+  struct Range {
+    int64_t begin = 0, end = 0;
+  };
+  // Calls take() with the pieces of this rank's range, in order, at all ranks at the same time:
+  // all of them call this, with equal ranges by rank.  After an error of take() the exchange goes
+  // on to its end.
+  Status ReadRanges(size_t index, const std::vector<Range>& ranges, const Take& take);
+
   // Ranks that do not lead: sends what rank 0 reads until it releases them.
   Status Serve();
   // Rank 0.
@@ -61,8 +70,11 @@ class WholeVariables {
   template <typename F>
   Status ForEachPiece(const Variable& variable, const F& piece) const;
   Status Tell(int64_t index);
-  Status Send(const Variable& variable, const std::byte* part, int64_t begin, int64_t end);
-  Status Gather(const Variable& variable, const std::byte* part, int64_t begin, int64_t end);
+  std::vector<Range> AllToFirst(const Variable& variable) const;
+  // Of each rank's range the piece of this round, by rank.
+  Status Collect(const Variable& variable, const std::byte* part, const std::vector<Range>& pieces);
+  void AskFor(const Variable& variable, Range piece);
+  void PutTogether(const Variable& variable, const std::byte* part, Range piece);
   void PutIntoPiece(const Variable& variable, const PartRuns& runs, const std::byte* from,
                     int64_t begin, int64_t end);
   void TakePart(const Variable& variable, const std::byte* piece, int64_t begin, int64_t end,

@@ -58,7 +58,7 @@ class Kills:
         self.before = count
         mpi = self.random.choice(list(self.ranks.MPIRUN)) if count < 3 else "openmpi"  # MPICH spins: not on fewer cores
         words = [self.ridge, "train", *TRAIN, "--out", "run", "--resume", "--steps", "100000000",
-                 "--checkpoint-every", "10", "--keep", "5"]
+                 "--checkpoint-every", "10", "--keep", "5", "--checkpoint-writers", str(self.random.randint(1, count))]
         launcher = [*self.ranks.MPIRUN[mpi], "-n", str(count)] if count > 1 else []
         job = subprocess.Popen([*launcher, *words], cwd=self.folder, env=self.environment, text=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

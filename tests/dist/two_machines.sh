@@ -3,11 +3,13 @@
 #
 # Two network namespaces with a cable between them, each with a host name and a /dev/shm of its own, are two machines to Open MPI
 # and to ridge.  A rank of the other machine is stopped; the cable is cut.  Both are named within ten seconds.
+# Then the other machine does not see the run folder, into which both of them wrote checkpoints before.
 # Root; Debian packages iproute2, openmpi-bin.
 set -euo pipefail
 
 ridge=$(realpath "$1")
 folder=$(mktemp -d /var/tmp/ridge-machines-XXXXXX)
+mkdir "$folder/job"
 mark=$$  # names of interfaces are short
 job=
 finish() {
@@ -37,19 +39,19 @@ cat >"$folder/on" <<END
 #!/bin/bash
 name=b; [ "\$1" = 10.77.0.1 ] && name=a
 shift
-exec ip netns exec ridge-$mark-\$name unshare -u -m bash -c 'hostname machine-'\$name'; mount -t tmpfs none /dev/shm; exec bash -c "\$0"' "\$*"
+exec ip netns exec ridge-$mark-\$name unshare -u -m bash -c 'hostname machine-'\$name'; mount -t tmpfs none /dev/shm; if [ '\$name' = b ] && [ -f $folder/hidden ]; then mount -t tmpfs none $folder/job; fi; exec bash -c "\$0"' "\$*"
 END
 chmod +x "$folder/on"
 
-# start: two ranks, one on each machine, once they have a checkpoint.
+# start WORDS...: two ranks, one on each machine, once they have a checkpoint.
 start() {
-  rm -rf "$folder/run"
+  rm -rf "$folder/job/run"
   "$folder/on" 10.77.0.1 "cd $folder; exec env RIDGE_RECEIPTS=off OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi -n 2 --host 10.77.0.1:1,10.77.0.2:1 \
     --bind-to none --mca plm_rsh_agent $folder/on --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 --mca btl tcp,self \
-    $ridge train mlp:hidden=32 --data synthetic --threads 1 --slices 4 --steps 100000000 --checkpoint-every 100 --out run -q" >"$folder/said" 2>&1 &
+    $ridge train mlp:hidden=32 --data synthetic --threads 1 --slices 4 --steps 100000000 --checkpoint-every 100 --out job/run -q $*" >"$folder/said" 2>&1 &
   job=$!
   for _ in $(seq 300); do
-    if compgen -G "$folder/run/checkpoints/step-*" >/dev/null; then return; fi
+    if compgen -G "$folder/job/run/checkpoints/step-*" >/dev/null; then return; fi
     kill -0 $job || return 1
     sleep 0.1
   done
@@ -83,6 +85,16 @@ echo "=== the cable is cut"
 start
 ip -n "ridge-$mark-b" link set "rb$mark" down
 named "rank 0: waited .* rank 1 is late: .* on machine-b does not run, or that machine is cut off (no heartbeat"
+kill -9 $job
+wait $job 2>/dev/null || true
+job=
+echo "=== the other machine does not see the run folder"
+ip -n "ridge-$mark-b" link set "rb$mark" up
+touch "$folder/hidden"
+if start --checkpoint-writers 2; then exit 1; fi
+grep "^ridge: --checkpoint-writers 2: rank 1 does not see job/run of rank 0. hint: an --out that all machines share, or --checkpoint-writers 1" "$folder/said"
+wait $job || echo "exit code $?"
+start  # rank 0 writes
 kill -9 $job
 wait $job 2>/dev/null || true
 job=

@@ -1,5 +1,6 @@
 """`--mesh`: what a rank of many devices keeps and sends, and what is refused."""
 import json
+import pathlib
 import unittest
 
 from _ridge import RidgeTest
@@ -54,6 +55,18 @@ class Mesh(RidgeTest):
                 for rank in self.read_json(f"{stage}/summary.json")["ranks"]:
                     self.assertEqual(rank["measured"]["arena_bytes"], rank["planned"]["arena_bytes"])
                     self.assertLessEqual(rank["measured"]["peak_bytes"], rank["planned"]["peak_bytes"])
+
+    def test_checkpoints_of_several_writers_are_those_of_one(self):
+        words = [GPT, "--data", "synthetic", "--batch", "8", "--steps", "2", "--threads", "1", "-q"]
+        parts = ["--mesh", "d=2", "--shard", "zero3"]
+        for writers in ("1", "2"):
+            self.ok("train", *words, *parts, "--checkpoint-writers", writers, "--out", f"by-{writers}")
+        for name in ("parameters", "state"):
+            one, two = (pathlib.Path(self.path(f"by-{w}/checkpoints/step-2/{name}.safetensors")).read_bytes() for w in "12")
+            self.assertEqual(one, two, name)
+        self.ok("train", *words[:-3], "--threads", "1", "-q", "--out", "by-2", "--resume", "--allow-different", "--steps", "4")
+        self.fails(2, "--checkpoint-writers 3: 2 devices train. hint: --checkpoint-writers 2", "train", *words, *parts,
+                   "--checkpoint-writers", "3", "--out", "by-3")
 
     def test_a_rank_needs_less_memory_the_more_is_cut(self):
         peaks = [self.plan(*words)["rank"]["arena_bytes"]

@@ -58,6 +58,7 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       state_(request.start),
       shares_(ranks_.size()) {
   runner_.SetHooks(Hooks());
+  if (request.writers.size() > 1) writer_.emplace(*request.communicator, request.writers);
 }
 
 // A mean update's planned seconds over those of each form of batches.
@@ -253,7 +254,7 @@ Result<bool> TrainingLoop::CheckpointDue() {
   const auto& [every, seconds] = job_.options.checkpoint_every;
   if (seconds > 0) {
     const bool mine = ranks_.leads() && MonotonicSeconds() - saved_s_ >= seconds;
-    return request_.wholes == nullptr ? mine : ranks_.Any(mine);
+    return request_.wholes == nullptr && !writer_ ? mine : ranks_.Any(mine);
   }
   return every > 0 ? state_.step % every == 0 : epoch_ended_;
 }
@@ -405,14 +406,16 @@ Status TrainingLoop::SaveCheckpoint(bool due) {
   if (due) state_.since_checkpoint = {};
   saved_step_ = state_.step;
   const DoingScope doing(request_.communicator, {RankWork::kCheckpoint, state_.step});
-  return request_.checkpoints == nullptr ? Serve() : WriteCheckpoint(best);
+  if (request_.checkpoints != nullptr) return WriteCheckpoint(best);
+  return writer_ ? writer_->Join(tensors_) : Serve();
 }
 
 Status TrainingLoop::WriteCheckpoint(bool best) {
   const double begin = MonotonicSeconds();
   state_.wall_s = wall_before_s_ + begin - started_s_;
-  result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
-  RIDGE_RETURN_IF_ERROR(Release());
+  ParallelWriter* writer = writer_ ? &*writer_ : nullptr;
+  result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best, writer);
+  RIDGE_RETURN_IF_ERROR(writer == nullptr ? Release() : writer->lost());
   saved_s_ = MonotonicSeconds();
   request_.log->Flush();
   saving_s_ += MonotonicSeconds() - begin;

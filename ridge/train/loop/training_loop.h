@@ -24,6 +24,7 @@
 #include "ridge/train/loop/rank_shares.h"
 #include "ridge/train/loop/step_times.h"
 #include "ridge/train/store/checkpoint.h"
+#include "ridge/train/store/parallel_writer.h"
 #include "ridge/train/store/run_log.h"
 #include "ridge/train/store/value_histograms.h"
 
@@ -39,6 +40,7 @@ struct LoopRequest {
   TrainObserver* observer = nullptr;
   Communicator* communicator = nullptr;  // of the ranks that train together; nullptr: one
   WholeVariables* wholes = nullptr;      // of ranks that have parts of variables
+  std::vector<int> writers = {};         // ranks that write checkpoints; rank 0 if there are < 2
   CheckpointState start;                 // of a new run, or loaded
   // Called after each checkpoint; may be empty.
   std::function<void(int64_t step)> on_checkpoint = {};
@@ -132,6 +134,7 @@ class TrainingLoop {
   StepRunner runner_;
   Agreement ranks_;
   const CheckpointTensors tensors_;
+  std::optional<ParallelWriter> writer_;  // where several ranks write checkpoints
   ValueHistograms histograms_;
   const std::vector<double> mean_of_form_;  // by LoadedBatch::form
   CheckpointState state_;

@@ -280,13 +280,20 @@ Result<CacheChoice> ParseCache(const std::string& text) {
 
 Result<int64_t> ParseSlices(const std::string& text) { return ParseCount("--slices", text); }
 
-Result<int64_t> ParseWorkers(const std::string& text) {
+namespace {
+
+// 0: auto.
+Result<int64_t> ParseFewer(const char* option, const std::string& text) {
   constexpr int64_t kMost = 1024;
-  const Result<int64_t> workers = ParseCount("--workers", text);
-  if (workers.ok() && *workers <= kMost) return workers;
+  const Result<int64_t> count = ParseCount(option, text);
+  if (count.ok() && *count <= kMost) return count;
   return InvalidArgument(
-      fmt::format("--workers is '{}'; it must be auto or a number from 1 to {}", text, kMost));
+      fmt::format("{} is '{}'; it must be auto or a number from 1 to {}", option, text, kMost));
 }
+
+}  // namespace
+
+Result<int64_t> ParseWorkers(const std::string& text) { return ParseFewer("--workers", text); }
 
 Result<int64_t> ParseInterOp(const std::string& text) { return ParseCount("--inter-op", text); }
 
@@ -416,6 +423,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();
+  RIDGE_RETURN_IF_ERROR(ParseFewer("--checkpoint-writers", options.checkpoint_writers).status());
   RIDGE_RETURN_IF_ERROR(ParseDevices(options.devices).status());
   RIDGE_RETURN_IF_ERROR(CheckMesh(options));
   RIDGE_RETURN_IF_ERROR(ParseShares(options.shares).status());

@@ -84,6 +84,7 @@ struct TrainOptions {
   std::string overlap = "auto";  // of exchanges and the step: or "on", "off", which auto is
   std::string out;               // empty: runs/MODEL-N
   Interval checkpoint_every;     // 0 steps: each epoch
+  std::string checkpoint_writers = "auto";  // or a number of devices
   int64_t keep = 3;
   int64_t eval_every = 0;  // 0: each epoch
   std::string passes;

@@ -74,6 +74,18 @@ Status PersistentTensor::Read(const WholeVariables::Take& take) const {
   return take(bytes, type.bytes());
 }
 
+Status PersistentTensor::ReadRanges(const std::vector<WholeVariables::Range>& ranges, int rank,
+                                    const WholeVariables::Take& take) const {
+  if (wholes != nullptr) return wholes->ReadRanges(index, ranges, take);
+  const auto [begin, end] = ranges[static_cast<size_t>(rank)];
+  if (begin == end) return Status();
+  const int64_t size = BytesPerElement(type.dtype), from = begin * size,
+                bytes = (end - begin) * size;
+  return Read([&](const void* all, int64_t) {
+    return take(static_cast<const std::byte*>(all) + from, bytes);
+  });
+}
+
 Status PersistentTensor::Write(const WholeVariables::Fill& fill) const {
   if (wholes != nullptr) return wholes->Write(index, fill);
   if (transfers == nullptr) return fill(0, type.bytes(), data);
@@ -199,12 +211,13 @@ std::string Checkpoints::BestTarget() const {
   return fs::read_symlink(folder_ + "/best", error).string();
 }
 
-Status CheckpointWriter::Save(const CheckpointTensors& tensors, CheckpointState state,
-                              bool best) const {
+Status CheckpointWriter::Save(const CheckpointTensors& tensors, CheckpointState state, bool best,
+                              ParallelWriter* parallel) const {
   const std::string path = PathOf(state.step);
   const std::string draft = fmt::format("{}.tmp-{}", path, getpid());
-  Status status = WriteCheckpointFiles(draft, tensors, state);
-  if (status.ok()) status = VerifyCheckpointFiles(draft, state);
+  Status status = WriteCheckpointFiles(draft, tensors, state, parallel);
+  if (status.ok() && parallel == nullptr) status = VerifyCheckpointFiles(draft, state);
+  if (status.ok() && parallel != nullptr) status = ReadCheckpointState(draft).status();
   if (status.ok()) status = Replace(draft, path);
   if (!status.ok()) {
     std::error_code ignored;

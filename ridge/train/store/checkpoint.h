@@ -19,6 +19,8 @@
 
 namespace ridge {
 
+class ParallelWriter;
+
 struct PersistentTensor {
   std::string name;
   TensorType type;
@@ -30,6 +32,10 @@ struct PersistentTensor {
   // Calls take() with its row-major bytes, in order, in one piece or several.  Of one of which
   // ranks have parts: at rank 0, while the others serve.
   Status Read(const WholeVariables::Take& take) const;
+  // Calls take() with the bytes of this rank's range of elements, where all ranks call this with
+  // equal ranges by rank.
+  Status ReadRanges(const std::vector<WholeVariables::Range>& ranges, int rank,
+                    const WholeVariables::Take& take) const;
   // Calls fill() for ranges of its bytes, each once, and stores what that writes.
   Status Write(const WholeVariables::Fill& fill) const;
 };
@@ -101,8 +107,10 @@ class CheckpointWriter : public Checkpoints {
       : Checkpoints(std::move(folder)), keep_(keep) {}
 
   // Writes step-<state.step> and fills in its digests.  `best`: then points FOLDER/best to it.
+  // `parallel`: the ranks that write, nullptr for this one alone; the others call its Join().
   // Fails with kUnavailable (disk full, no access), or kInvalidData when it can't be read back.
-  Status Save(const CheckpointTensors& tensors, CheckpointState state, bool best) const;
+  Status Save(const CheckpointTensors& tensors, CheckpointState state, bool best,
+              ParallelWriter* parallel = nullptr) const;
 
   // Replaces the state of the checkpoint of its step, after an evaluation; keeps the digests.
   // `best` as in Save().  Fails with kUnavailable, kInvalidData.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "ridge/core/files.h"
+#include "ridge/train/store/parallel_writer.h"
 
 namespace ridge {
 namespace {
@@ -14,12 +15,19 @@ constexpr char kParameters[] = "/parameters.safetensors";
 constexpr char kStates[] = "/state.safetensors";
 constexpr int64_t kMostStateBytes = 1 << 24;
 
-Result<FileDigest> WriteTensors(const std::string& path,
-                                std::span<const PersistentTensor> tensors) {
+const SafetensorsMetadata kMetadata = {{"format", "pt"}};
+
+std::vector<SafetensorsEntry> EntriesOf(std::span<const PersistentTensor> tensors) {
   std::vector<SafetensorsEntry> entries;
   for (const PersistentTensor& tensor : tensors) entries.push_back({tensor.name, tensor.type});
+  return entries;
+}
+
+Result<FileDigest> WriteTensors(const std::string& path, std::span<const PersistentTensor> tensors,
+                                ParallelWriter* parallel) {
+  if (parallel != nullptr) return parallel->Write(path, tensors);
   RIDGE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
-                         SafetensorsWriter::Create(path, entries, {{"format", "pt"}}));
+                         SafetensorsWriter::Create(path, EntriesOf(tensors), kMetadata));
   for (const PersistentTensor& tensor : tensors) {
     RIDGE_RETURN_IF_ERROR(
         tensor.Read([&](const void* data, int64_t bytes) { return writer.Append(data, bytes); }));
@@ -63,13 +71,21 @@ Status ReadTensors(const std::string& path, std::span<const PersistentTensor> te
 
 }  // namespace
 
+Result<std::string> HeadOf(std::span<const PersistentTensor> tensors) {
+  return SafetensorsHead(EntriesOf(tensors), kMetadata);
+}
+
 Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,
-                            CheckpointState& state) {
+                            CheckpointState& state, ParallelWriter* parallel) {
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
-  RIDGE_RETURN_IF_ERROR(MakeFolders(folder));
-  RIDGE_ASSIGN_OR_RETURN(state.parameters, WriteTensors(folder + kParameters, tensors.parameters));
-  RIDGE_ASSIGN_OR_RETURN(state.state, WriteTensors(folder + kStates, tensors.state));
+  const Status made = MakeFolders(folder);
+  // The other ranks wait for a path.
+  if (!made.ok() && parallel != nullptr) (void)parallel->Write("", tensors.parameters).ok();
+  RIDGE_RETURN_IF_ERROR(made);
+  RIDGE_ASSIGN_OR_RETURN(state.parameters,
+                         WriteTensors(folder + kParameters, tensors.parameters, parallel));
+  RIDGE_ASSIGN_OR_RETURN(state.state, WriteTensors(folder + kStates, tensors.state, parallel));
   RIDGE_RETURN_IF_ERROR(WriteCheckpointState(folder, state));
   return SyncPath(folder);
 }

@@ -1,5 +1,6 @@
 // The three files of one checkpoint.
 #pragma once
+#include <span>
 #include <string>
 
 #include "ridge/train/store/checkpoint.h"
@@ -8,10 +9,13 @@ namespace ridge {
 
 inline constexpr char kCheckpointStateFile[] = "state.json";
 
-// Creates `folder` and writes all three; fills in the digests of `state`.  Synced on return.
-// Fails with kUnavailable.
+// What comes before the tensors' bytes in their file.
+Result<std::string> HeadOf(std::span<const PersistentTensor> tensors);
+
+// Creates `folder` and writes all three; fills in the digests of `state`.  Synced on return; what
+// `parallel` wrote is verified.  Fails with kUnavailable.
 Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,
-                            CheckpointState& state);
+                            CheckpointState& state, ParallelWriter* parallel);
 
 // Replaces state.json only.
 Status WriteCheckpointState(const std::string& folder, const CheckpointState& state);
