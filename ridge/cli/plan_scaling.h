@@ -1,0 +1,17 @@
+// `ridge plan MODEL --why devices`: whether more devices would help.
+#pragma once
+#include "ridge/cli/plan_verb.h"
+#include "ridge/report/terminal.h"
+
+namespace ridge::cli {
+
+// Plans and prints, of each place of --on: a cluster, a device of the catalog, whose best layouts
+// are searched, or a machine, whose ranks share the batch.  Fails with kInvalidArgument for counts
+// that are none, and as SearchLayouts and PlanOn do.
+Status PrintScaling(const PlanVerb& verb, const Terminal& terminal);
+
+// "1,2,4" of --devices, or 1, 2, 4, ... up to N.  `usual`: N where it is not given.  Fails with
+// kInvalidArgument unless they ascend from 1 or more.
+Result<std::vector<int64_t>> CountsOf(const PlanVerb& verb, int64_t usual);
+
+}  // namespace ridge::cli
