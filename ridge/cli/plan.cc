@@ -215,11 +215,14 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   if (verb.pipeline && !verb.mesh.mesh)
     return InvalidArgument("--pipeline needs the axis p of --mesh. hint: --mesh p=4");
   if (verb.mesh.mesh) return RunMeshPlan(verb, terminal);
-  if (verb.why == kWhyDevices) {
-    if (verb.html || verb.markdown)
+  if (verb.why == kWhyDevices || verb.why == kWhySums) {
+    if (verb.html || verb.markdown) {
       return InvalidArgument(
-          "--why devices is a table or --json. hint: leave --html and --markdown out");
-    RIDGE_RETURN_IF_ERROR(PrintScaling(verb, terminal));
+          fmt::format("--why {} is a table or --json. hint: leave --html and --markdown out",
+                      *verb.why));
+    }
+    RIDGE_RETURN_IF_ERROR(verb.why == kWhySums ? PrintSums(verb, terminal)
+                                               : PrintScaling(verb, terminal));
     return kExitOk;
   }
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
@@ -275,7 +278,8 @@ VerbBody AddPlan(CLI::App& app) {
               "rules of thumb beside the plan; levers: what other options would bring; "
               "determinism: what equal bits in every run cost on a device of --on; devices: what "
               "more devices would bring, N or 1,2,4 of --devices, on those of --on and on its "
-              "clusters, with the best layout of each number");
+              "clusters, with the best layout of each number; sums: an all-reduce of their "
+              "gradients beside a parameter server");
   why->group(kOutputGroup);
   AddChoice(app, "--scaling", verb->scaling, {"strong", "weak", "both"},
             "With --why devices: the same batch on more devices, the same on each, or both (both)")

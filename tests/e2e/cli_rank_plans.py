@@ -177,6 +177,16 @@ class RankPlans(RidgeTest):
         self.assertLessEqual(modules["low"], modules["times"])
         self.assertGreater(modules["times"], cards["times"])
 
+    def test_a_servers_port_carries_what_all_send(self):
+        tables = json.loads(self.ok("plan", "cnn", "--on", "a100-sxm4-40g,rtx4090", "--why", "sums", "--devices", "8", "--json"))
+        for table in tables:
+            self.assertEqual([of["devices"] for of in table["ways"]], [1, 2, 4, 8])
+            for of in table["ways"][1:]:
+                self.assertEqual(of["server"]["port_bytes"], 2 * of["devices"] * table["gradient_bytes"])
+                self.assertGreater(of["server"]["s"], of["all_reduce"]["s"])
+        self.assertEqual(tables[0]["gradient_bytes"], 4 * 54410)
+        self.fails(2, "--why sums: nothing is known of the links of 'cpu'. hint: --on dgx-a100-80g", "plan", "cnn", "--why", "sums")
+
     def test_what_does_not_fit_says_so(self):
         table = json.loads(self.ok("plan", "gpt", "--batch", "16", "--on", "rtx4090", "--why", "devices", "--devices", "2", "--fit", "800MiB", "--scaling", "strong", "--json"))
         self.assertFalse(table["strong"][0]["fits"])
