@@ -10,6 +10,7 @@
 #include "ridge/cli/plan_layouts.h"
 #include "ridge/cli/plan_pipeline.h"
 #include "ridge/cli/plan_scaling.h"
+#include "ridge/cli/plan_unequal.h"
 #include "ridge/cli/plan_verb.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
@@ -197,6 +198,25 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   return kExitOk;
 }
 
+// Unequal devices that share the batch.
+Status RunTeamPlan(const PlanVerb& verb, const std::vector<DeviceCount>& team,
+                   const Terminal& terminal) {
+  const std::pair<const char*, bool> others[] = {{"--devices", verb.train.Has("devices")},
+                                                 {"--shares", verb.train.Has("shares")},
+                                                 {"--slices", verb.train.Has("slices")},
+                                                 {"--data", verb.train.Has("data")},
+                                                 {"--why", verb.why.has_value()},
+                                                 {"--html", verb.html.has_value()},
+                                                 {"--markdown", verb.markdown}};
+  for (const auto& [flag, is_given] : others) {
+    if (!is_given) continue;
+    return InvalidArgument(
+        fmt::format("{} is not for --on {}, whose devices share a batch. hint: leave {} out", flag,
+                    *verb.on, flag));
+  }
+  return PrintUnequal(verb, team, terminal);
+}
+
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
@@ -217,12 +237,15 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   if (verb.mesh.mesh) return RunMeshPlan(verb, terminal);
   if (verb.why == kWhyDevices || verb.why == kWhySums) {
     if (verb.html || verb.markdown) {
-      return InvalidArgument(
-          fmt::format("--why {} is a table or --json. hint: leave --html and --markdown out",
-                      *verb.why));
+      return InvalidArgument(fmt::format(
+          "--why {} is a table or --json. hint: leave --html and --markdown out", *verb.why));
     }
     RIDGE_RETURN_IF_ERROR(verb.why == kWhySums ? PrintSums(verb, terminal)
                                                : PrintScaling(verb, terminal));
+    return kExitOk;
+  }
+  if (const std::vector<DeviceCount> team = ParseTeam(verb.on.value_or("")); !team.empty()) {
+    RIDGE_RETURN_IF_ERROR(RunTeamPlan(verb, team, terminal));
     return kExitOk;
   }
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
@@ -248,10 +271,11 @@ VerbBody AddPlan(CLI::App& app) {
   AddDevicesFlags(app, verb->train,
                   "How many devices train together: the plan of the first of them (1)");
   AddOptions(app, verb->train, {"shares"});
-  AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
+  AddText(app, "--on", verb->on, "DEVICE[,DEVICE]|DEVICE:N,DEVICE:N",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
           "`ridge bench device --record`; with --mesh and --why devices also clusters of `ridge "
-          "devices clusters`")
+          "devices clusters`; with numbers, a100-sxm4-40g:1,t4:1: unequal ones that share a batch, "
+          "and how")
       ->group("Machine");
   AddText(app, "--foreign", verb->foreign, "torch|tf",
           "Time of another program on the devices of --on, as published trainings had it")

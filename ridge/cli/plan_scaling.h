@@ -1,5 +1,5 @@
-// `ridge plan MODEL --why devices` and `--why sums`: whether more devices would help, and what their
-// sums of gradients take.
+// `ridge plan MODEL --why devices` and `--why sums`: whether more devices would help, and what
+// their sums of gradients take.
 #pragma once
 #include "ridge/cli/plan_verb.h"
 #include "ridge/report/terminal.h"

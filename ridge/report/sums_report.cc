@@ -35,11 +35,10 @@ std::string SumsReport(const SumsTable& table, const Terminal& terminal) {
               {"all-reduce is"}});
   for (const SumWays& ways : table.ways) {
     if (ways.devices < 2) continue;
-    rows.AddRow({std::to_string(ways.devices), BytesText(ways.sent_bytes),
-                 FormatSeconds(ways.all_reduce_s), BytesText(ways.port_bytes),
-                 FormatSeconds(ways.server_s),
-                 fmt::format("{:.2f} x", ways.server_s / ways.all_reduce_s),
-                 ways.all_reduce_source});
+    rows.AddRow(
+        {std::to_string(ways.devices), BytesText(ways.sent_bytes), FormatSeconds(ways.all_reduce_s),
+         BytesText(ways.port_bytes), FormatSeconds(ways.server_s),
+         fmt::format("{:.2f} x", ways.server_s / ways.all_reduce_s), ways.all_reduce_source});
   }
   return fmt::format("{}: {} of gradients an update, alone\n\n{}", table.title,
                      BytesText(table.ways.front().bytes), rows.ToText(terminal));

@@ -9,8 +9,8 @@
 namespace ridge {
 
 struct SumsTable {
-  std::string title;           // "resnet50 on dgx-a100-80g, f32"
-  std::vector<SumWays> ways;   // by devices
+  std::string title;          // "resnet50 on dgx-a100-80g, f32"
+  std::vector<SumWays> ways;  // by devices
 };
 
 // REQUIRES: ways.

@@ -178,14 +178,28 @@ class RankPlans(RidgeTest):
         self.assertGreater(modules["times"], cards["times"])
 
     def test_a_servers_port_carries_what_all_send(self):
-        tables = json.loads(self.ok("plan", "cnn", "--on", "a100-sxm4-40g,rtx4090", "--why", "sums", "--devices", "8", "--json"))
+        tables = json.loads(self.ok("plan", "gpt", "--batch", "2", "--on", "a100-sxm4-40g,rtx4090", "--why", "sums", "--devices", "8", "--json"))
         for table in tables:
             self.assertEqual([of["devices"] for of in table["ways"]], [1, 2, 4, 8])
             for of in table["ways"][1:]:
                 self.assertEqual(of["server"]["port_bytes"], 2 * of["devices"] * table["gradient_bytes"])
                 self.assertGreater(of["server"]["s"], of["all_reduce"]["s"])
-        self.assertEqual(tables[0]["gradient_bytes"], 4 * 54410)
+        self.assertEqual(tables[0]["gradient_bytes"], 4 * 14585856)
         self.fails(2, "--why sums: nothing is known of the links of 'cpu'. hint: --on dgx-a100-80g", "plan", "cnn", "--why", "sums")
+
+    def test_unequal_cards_take_unequal_parts(self):
+        words = ("plan", "gpt", "--batch", "64", "--precision", "f16", "--on", "a100-sxm4-40g:1,t4:1")
+        plan = json.loads(self.ok(*words, "--json"))
+        fast, slow = plan["devices"]
+        self.assertEqual(fast["slices"] + slow["slices"], plan["slices"])
+        self.assertEqual(plan["slices"] * plan["slice_samples"], 64)
+        self.assertGreater(fast["slices"], slow["slices"])
+        self.assertGreater(plan["times_equal"], 1.5)
+        self.assertAlmostEqual(plan["step_s"], max(of["kernel_s"] + of["sum_s"] + of["straggler_s"] for of in plan["devices"]))
+        self.assertIn(f" --shares {fast['slices']},{slow['slices']} ", plan["command"])
+        text = self.ok(*words)
+        self.assertRegex(text, r"\n[\d.]+ times the samples a second of equal shares, [\d.]+ times those of a100-sxm4-40g alone[.,]")
+        self.fails(2, "--devices is not for --on a100-sxm4-40g:1,t4:1, whose devices share a batch. hint: leave --devices out", *words, "--devices", "2")
 
     def test_what_does_not_fit_says_so(self):
         table = json.loads(self.ok("plan", "gpt", "--batch", "16", "--on", "rtx4090", "--why", "devices", "--devices", "2", "--fit", "800MiB", "--scaling", "strong", "--json"))

@@ -16,11 +16,11 @@ namespace ridge {
 
 struct SumWays {
   int64_t devices = 1;
-  double bytes = 0;             // of the gradients, as they are sent
-  double sent_bytes = 0;        // by each device in a ring, in one direction
-  double all_reduce_s = 0;      // alone, as collectives.h has it
+  double bytes = 0;               // of the gradients, as they are sent
+  double sent_bytes = 0;          // by each device in a ring, in one direction
+  double all_reduce_s = 0;        // alone, as collectives.h has it
   std::string all_reduce_source;  // "measured: vTrain, DGX A100"
-  double port_bytes = 0;        // through the server's port, in both directions
+  double port_bytes = 0;          // through the server's port, in both directions
   double server_s = 0;
 };
 
