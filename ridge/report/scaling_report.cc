@@ -20,22 +20,6 @@ using Points = std::vector<ScalingPoint>;
 
 constexpr int kBarColumns = 20;
 
-// "d=4,t=2 zero1": axes of one device are left out.
-std::string LayoutText(const ScalingPoint& point) {
-  if (!point.layout) return "";
-  const LayoutChoice& choice = *point.layout;
-  std::string text;
-  const auto add = [&](const char* axis, int64_t size) {
-    if (size > 1) text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis, size);
-  };
-  add("p", choice.pipeline);
-  add("d", choice.data);
-  add("t", choice.tensor);
-  if (const std::string shard = LayoutShardText(choice); shard != "none") text += " " + shard;
-  if (choice.recompute) text += " again";
-  return text;
-}
-
 // The bar of a rate, and a mark where linear scaling would be.
 std::string RateBar(double rate, double linear, double most, const Terminal& terminal) {
   std::string bar = BarText(rate / most, kBarColumns, terminal.unicode);
@@ -115,7 +99,7 @@ std::string TermsText(const Points& points, const ScalingPoint& first, const Ter
   for (const ScalingPoint& of : points) {
     if (!of.fits()) continue;
     std::vector<std::string> row = {std::to_string(of.devices)};
-    if (searched) row.push_back(LayoutText(of));
+    if (searched) row.push_back(of.layout ? LayoutShortText(*of.layout) : "");
     if (in_parts)
       row.push_back(fmt::format("{} x {}", of.layout->micro_batches, of.layout->samples));
     for (const Term* term : shown) {

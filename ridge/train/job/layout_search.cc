@@ -39,6 +39,7 @@ class Search {
       if (tensor > request_.links.all.per_node) break;
       for (const bool sequence : {false, true}) {
         if (sequence && tensor == 1) continue;
+        if (!sequence && tensor > 1 && request_.only_sequence) continue;
         if (const Status status = TryTensor(tensor, sequence); !status.ok()) {
           if (tensor == 1) return status;
           if (found_.no_tensor.empty()) found_.no_tensor = status.message();

@@ -17,8 +17,9 @@ namespace ridge {
 struct LayoutRequest {
   TrainOptions options;  // the batch of an update: batch * accumulate
   MeshLinks links;
-  int64_t limit_bytes = 0;  // of a device
-  size_t refined = 5;       // of the fastest: planned with their own micro-batch
+  int64_t limit_bytes = 0;     // of a device
+  size_t refined = 5;          // of the fastest: planned with their own micro-batch
+  bool only_sequence = false;  // a tensor axis cuts tokens too: fewer graphs to plan
 };
 
 struct LayoutsFound {
