@@ -271,7 +271,7 @@ VerbBody AddPlan(CLI::App& app) {
   AddDevicesFlags(app, verb->train,
                   "How many devices train together: the plan of the first of them (1)");
   AddOptions(app, verb->train, {"shares"});
-  AddText(app, "--on", verb->on, "DEVICE[,DEVICE]|DEVICE:N,DEVICE:N",
+  AddText(app, "--on", verb->on, "DEVICE[:N][,DEVICE]",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
           "`ridge bench device --record`; with --mesh and --why devices also clusters of `ridge "
           "devices clusters`; with numbers, a100-sxm4-40g:1,t4:1: unequal ones that share a batch, "
