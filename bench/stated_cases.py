@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import tomllib
 import types
 
@@ -70,7 +71,9 @@ def table(ridge):
     for path in sorted(glob.glob(CASES)):
         with open(path, "rb") as file:
             case = tomllib.load(file)
+        began = time.monotonic()
         lines += ["| " + " | ".join(row) + " |" for row in rows_of(ridge, case)]
+        print(f"{time.monotonic() - began:6.1f} s  {os.path.basename(path)}", file=sys.stderr)
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ridge/cli/choose_layouts.h"
 #include "ridge/cli/choose_serving.h"
 #include "ridge/cli/choose_verb.h"
 #include "ridge/cli/config_file.h"
@@ -78,11 +79,17 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const DeviceGroup& group,
   step.flops = static_cast<double>(cost.flops);
   step.bytes = static_cast<double>(cost.bytes_read + cost.bytes_written);
   step.peak_flops_per_s = machine.peak_flops_per_s;
+  for (const StepPlan& plan : run.job.program.steps)
+    step.nodes += static_cast<int64_t>(plan.nodes.size());
   return step;
 }
 
 struct Planned {
   std::vector<Offer> offers;
+  std::vector<WantedLayouts> wanted;              // that do not fit, or may be slower, in parts
+  double update_flops = 0;                        // of all devices
+  int64_t nodes = 0;                              // of the graph
+  std::vector<std::string> not_searched;          // of these: SearchOffers
   std::vector<std::string> skipped;               // too little is known
   std::vector<std::string> too_small;             // for parameters and optimizer state alone
   std::map<std::string, int64_t> variable_bytes;  // by precision; the same on every device
@@ -96,24 +103,42 @@ bool IsTooSmall(const ChooseVerb& verb, const Hardware& hardware, const Planned&
          static_cast<double>(known->second) > *hardware.memory_gb * (1 << 30);
 }
 
+TrainingLength LengthOf(const ChooseVerb& verb) {
+  const TrainOptions& options = verb.train.options;
+  return {*verb.data_size, options.epochs.value_or(1), options.batch * options.accumulate};
+}
+
+// Whether the best layout of these devices is wanted, which fit data parallel or not.
+bool WantsLayout(const ChooseVerb& verb, int64_t count, bool fits) {
+  if (count < 2 || verb.layouts == "data" || verb.train.Has("offload")) return false;
+  return !fits || verb.layouts == "best";
+}
+
 // Adds those of the groups of the device whose number divides the batch.  Fails as PlanStep at the
 // first group that fails, and where too little is known.
 Status AddOffers(const ChooseVerb& verb, const Hardware& hardware,
                  const std::vector<DeviceGroup>& groups, const ChooseLimits& limits,
                  Planned& planned) {
   const TrainOptions& options = verb.train.options;
-  const TrainingLength length = {*verb.data_size, options.epochs.value_or(1),
-                                 options.batch * options.accumulate};
+  const TrainingLength length = LengthOf(verb);
   const std::string precision = PrecisionFor(verb, hardware);
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenPlannedMachine(hardware, precision, kOwnSoftware));
+  WantedLayouts wanted = {&hardware, {}};
   for (const DeviceGroup& group : groups) {
     if (options.batch % group.count() != 0) continue;
-    if (IsTooSmall(verb, hardware, planned)) break;
-    RIDGE_ASSIGN_OR_RETURN(const DeviceStep step, PlanStep(verb, group, opened.machine));
-    planned.variable_bytes[precision] = step.variable_bytes;
-    planned.offers.push_back(MakeOffer(step, length, limits));
+    bool fits = false;
+    if (!IsTooSmall(verb, hardware, planned)) {
+      RIDGE_ASSIGN_OR_RETURN(const DeviceStep step, PlanStep(verb, group, opened.machine));
+      planned.variable_bytes[precision] = step.variable_bytes;
+      planned.update_flops = step.flops * static_cast<double>(group.count());
+      planned.nodes = step.nodes;
+      planned.offers.push_back(MakeOffer(step, length, limits));
+      fits = step.peak_bytes <= step.limit_bytes;
+    }
+    if (WantsLayout(verb, group.count(), fits)) wanted.groups.push_back(group);
   }
+  if (!wanted.groups.empty()) planned.wanted.push_back(std::move(wanted));
   return Status();
 }
 
@@ -141,6 +166,21 @@ Result<std::optional<ClusterNodes>> ClusterOf(const ChooseVerb& verb,
   return std::optional<ClusterNodes>(std::move(nodes));
 }
 
+void AddSearched(const ChooseVerb& verb, const ChooseLimits& limits, Planned& planned) {
+  Training training = {LengthOf(verb), limits, OrderOf(verb), planned.update_flops, planned.nodes};
+  for (const auto& [precision, bytes] : planned.variable_bytes)
+    training.variable_bytes = std::max(training.variable_bytes, bytes);
+  SearchedOffers searched = SearchOffers(verb, planned.wanted, training);
+  for (Offer& offer : searched.offers) TakeLayout(std::move(offer), planned.offers);
+  planned.not_searched = std::move(searched.not_searched);
+}
+
+bool HasFittingOffer(const Planned& planned, const std::string& device) {
+  return std::any_of(planned.offers.begin(), planned.offers.end(), [&](const Offer& offer) {
+    return offer.device == device && offer.peak_bytes <= offer.limit_bytes;
+  });
+}
+
 Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
                    const std::optional<ClusterNodes>& cluster, const ChooseLimits& limits) {
   Planned planned;
@@ -152,7 +192,13 @@ Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
     }
     if (!AddOffers(verb, hardware, groups, limits, planned).ok())
       planned.skipped.push_back(hardware.id);
-    if (IsTooSmall(verb, hardware, planned)) planned.too_small.push_back(hardware.id);
+  }
+  AddSearched(verb, limits, planned);
+  for (const Hardware& hardware : devices) {
+    const auto& skipped = planned.not_searched;
+    const bool is_open = std::count(skipped.begin(), skipped.end(), hardware.id) > 0;
+    if (IsTooSmall(verb, hardware, planned) && !is_open && !HasFittingOffer(planned, hardware.id))
+      planned.too_small.push_back(hardware.id);
   }
   return planned;
 }
@@ -213,6 +259,7 @@ Result<int> RunServe(const ChooseVerb& verb, const Terminal& terminal) {
                                                       {"--why", verb.why.has_value()},
                                                       {"--cluster", verb.cluster.has_value()},
                                                       {"--nodes", verb.nodes.has_value()},
+                                                      {"--layouts", verb.layouts.has_value()},
                                                       {"--frameworks", verb.frameworks}};
   for (const auto& [flag, is_given] : of_training) {
     if (is_given) return InvalidArgument(fmt::format("{} is of trainings, not of --serve", flag));
@@ -235,11 +282,13 @@ ChooseTable TableOf(const ChooseVerb& verb, Planned planned, const std::vector<H
   ChooseTable table = {TitleOf(verb), std::move(planned.offers), std::move(planned.skipped)};
   if (verb.all) table.rows = SIZE_MAX;
   table.too_small = std::move(planned.too_small);
+  table.not_searched = std::move(planned.not_searched);
   for (const auto& [precision, bytes] : planned.variable_bytes)
     table.variable_bytes = std::max(table.variable_bytes, bytes);
   table.terms = limits.terms;
   const Offer& best = table.offers.front();
-  if (best.is_allowed() && best.nodes == 1 && !verb.why)  // upgrades are of one machine
+  // Upgrades are of one machine, data parallel.
+  if (best.is_allowed() && best.nodes == 1 && !best.layout && !verb.why)
     table.upgrades = PlanUpgrades(verb, devices, best, limits);
   return table;
 }
@@ -327,6 +376,10 @@ VerbBody AddChoose(CLI::App& app) {
       ->group("Limits");
   AddInteger(app, "--nodes", verb->nodes, {1, kMostNodes}, "N",
              "Nodes of it at most (its file's, else 4)")
+      ->group("Limits");
+  AddChoice(app, "--layouts", verb->layouts, {"data", "fit", "best"},
+            "Several devices: data parallel; the best layout where that does not fit (fit); or the "
+            "faster of both everywhere, which takes longer to plan")
       ->group("Limits");
   AddLimits(app, *verb);
   AddServeFlags(app, verb->serve);

@@ -18,7 +18,7 @@ struct ChooseVerb {
   OutputFlags output;
   std::optional<int64_t> data_size, nodes;
   std::optional<std::string> deadline, budget, power, electricity, own, buy, among, order, html;
-  std::optional<std::string> host_price, why, cluster;
+  std::optional<std::string> host_price, why, cluster, layouts;
   std::optional<double> years, use, pue;
   bool all = false, json = false, markdown = false, frameworks = false;
   ServeFlags serve;

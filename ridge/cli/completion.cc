@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
 #include <sstream>
 
 #include "ridge/cli/completion_table.h"
@@ -56,7 +57,8 @@ constexpr char kBashHead[] = R"(# bash completion of ridge: source <(ridge compl
 _ridge() {
   local current=${COMP_WORDS[COMP_CWORD]} at=$((COMP_CWORD - 1)) verb="" words="" files=0 i
   if [[ $current == [=:] ]]; then current="" at=$COMP_CWORD; fi
-  local before=${COMP_WORDS[at]}
+  local before=${COMP_WORDS[at]} stem=""
+  if [[ $before == ":" ]]; then stem=${COMP_WORDS[at - 1]}:; fi
   if [[ $before == "=" ]]; then before=${COMP_WORDS[at - 1]}; fi
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case $verb${verb:+ }${COMP_WORDS[i]} in
@@ -65,9 +67,10 @@ _ridge() {
 constexpr char kBashTail[] = R"(    esac;;
   esac
   mapfile -t COMPREPLY < <(
-    compgen -W "$words" -- "$current"
+    compgen -W "$words" -- "$stem$current"
     if ((files)); then compgen -f -- "$current"; fi
   )
+  COMPREPLY=("${COMPREPLY[@]#"$stem"}")
   if ((files)); then compopt -o filenames 2>/dev/null; fi
   if [[ ${COMPREPLY[0]-} == *: ]]; then compopt -o nospace 2>/dev/null; fi
   return 0
@@ -106,8 +109,23 @@ std::string BashWords(const VerbEntry& verb) {
       Joined(Words(verb, /*options=*/true)));
 }
 
+// Those that go on behind a colon: "gpt:175b".
+std::vector<std::string> WordsBehindColons(const std::vector<VerbEntry>& verbs) {
+  std::set<std::string> found;
+  for (const VerbEntry& verb : verbs) {
+    for (const Entry& entry : verb.entries) {
+      for (const std::string& word : entry.words) {
+        const size_t colon = word.find(':');
+        if (colon != std::string::npos && colon + 1 < word.size()) found.insert(word);
+      }
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
 std::string BashScript(const std::vector<VerbEntry>& verbs) {
-  std::string out = kBashHead + BashVerbs(verbs) + "  case $verb:$before in\n    *::) files=1;;\n";
+  std::string out = kBashHead + BashVerbs(verbs) + "  case $verb:$before in\n";
+  out += fmt::format("    *::) files=1 words={};;\n", Joined(WordsBehindColons(verbs)));
   for (const VerbEntry& verb : verbs) out += BashValues(verb);
   out += "    *) case $verb in\n";
   for (const VerbEntry& verb : verbs) out += BashWords(verb);

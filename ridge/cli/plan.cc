@@ -2,149 +2,41 @@
 #include <fmt/format.h>
 
 #include "ridge/cli/config_file.h"
-#include "ridge/cli/cudnn_asker.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/levers.h"
-#include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/plan_history.h"
 #include "ridge/cli/plan_layouts.h"
-#include "ridge/cli/plan_mesh.h"
 #include "ridge/cli/plan_pipeline.h"
-#include "ridge/cli/planning.h"
-#include "ridge/cli/rank_times.h"
-#include "ridge/cli/train_flags.h"
+#include "ridge/cli/plan_scaling.h"
+#include "ridge/cli/plan_unequal.h"
+#include "ridge/cli/plan_verb.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
-#include "ridge/core/threads.h"
 #include "ridge/report/determinism.h"
 #include "ridge/report/plan_page.h"
 #include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
-#include "ridge/report/scaling_report.h"
 #include "ridge/train/job/pipeline_job.h"
 
 namespace ridge::cli {
 namespace {
 
 // With --why: the plans that were compared, what is live when, rules of thumb, what options would
-// bring, what equal bits cost, and what more devices would bring, not a kernel.
+// bring, and what equal bits cost, not a kernel.
 constexpr const char* kSlices = "slices";
 constexpr const char* kMemory = "memory";
 constexpr const char* kRules = "rules";
 constexpr const char* kLevers = "levers";
 constexpr const char* kDeterminism = "determinism";
-constexpr const char* kDevices = "devices";
-
-struct PlanVerb {
-  TrainFlags train;
-  OutputFlags output;
-  std::optional<std::string> on, foreign, why, html;
-  MeshFlags mesh;
-  std::optional<std::string> pipeline;
-  bool json = false, history = false, markdown = false;
-};
-
-// A run planned for one device.
-struct DevicePlan {
-  OpenedMachine opened;
-  PlannedRun run;
-};
 
 Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
   if (!verb.on) return std::vector<std::string>{verb.train.options.device};
   std::vector<std::string> devices;
   for (const std::string_view device : SplitAt(*verb.on, ',')) devices.emplace_back(device);
   return devices;
-}
-
-bool IsRecord(const std::string& device) { return device.ends_with(".json"); }
-
-// This machine as the first of so many ranks, which share its cores.
-Result<OpenedMachine> OpenHere(const PlanVerb& verb, const TrainOptions& options, int64_t devices) {
-  const auto say = SayUnless(verb.output.quiet);
-  MachineChoice choice = ChoiceOf(verb.train, options);
-  if (devices > 1 && choice.threads == 0)
-    choice.threads = std::max<int64_t>(1, AvailableThreads() / devices);
-  RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, say));
-  if (devices == 1) return opened;
-  opened.PlanRanks(devices);
-  Result<SumTimes> sums =
-      PlannedSumTimes(devices, opened.backend->threads(), opened.machine.profile.id, say);
-  if (sums.ok()) {
-    opened.machine.sums = std::move(*sums);
-  } else {
-    PrintWarning("the sums over the devices were not measured: " + sums.status().message());
-  }
-  return opened;
-}
-
-// `--on cpu` and no --on are this machine, every other device one that is not here.
-Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options, int64_t devices) {
-  if (verb.on && IsRecord(options.device) && !verb.foreign) {
-    RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
-                           OpenRecordedMachine(options.device, ChoiceOf(verb.train, options)));
-    if (devices > 1) opened.PlanRanks(devices);
-    return opened;
-  }
-  if (verb.on && !IsRecord(options.device) && options.device != "cpu") {
-    RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
-    AskConv ask_conv;
-    if (!verb.foreign &&
-        ComputeCapability(hardware) > 0)  // others take scales of what is on record
-      ask_conv = AskCudnn(hardware.id, SayUnless(verb.output.quiet));
-    RIDGE_ASSIGN_OR_RETURN(
-        OpenedMachine opened,
-        OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware),
-                           /*needs_memory=*/false, std::move(ask_conv)));
-    if (devices > 1) opened.PlanRanks(devices);
-    return opened;
-  }
-  if (verb.foreign) {
-    return InvalidArgument(
-        "--foreign: published trainings are of the devices of `ridge devices`, not of CPUs. hint: "
-        "--on "
-        "a100-sxm4-40g");
-  }
-  return OpenHere(verb, options, devices);
-}
-
-// One of so many devices, with a batch of all of them.
-Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb, int64_t devices,
-                          int64_t batch) {
-  DevicePlan plan;
-  TrainOptions options = verb.train.options;
-  options.device = device;
-  options.batch = batch;
-  if (verb.foreign) LeaveAsWritten(options);
-  if (verb.why == kDevices) options.shares = TrainOptions().shares;  // of other numbers
-  RIDGE_RETURN_IF_ERROR(CheckShares(options, devices));
-  RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenFor(verb, options, devices));
-  RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
-  if (plan.run.data) {
-    for (const std::string& note : plan.run.data->notes) PrintWarning(note);
-  }
-  return plan;
-}
-
-PlanSummary Summary(const DevicePlan& plan) {
-  PlanSummary summary = SummarizeJob(plan.run.job, plan.run.job.program);
-  const Machine& machine = plan.opened.machine;
-  if (!machine.is_here() && !machine.profile.kernel_rates.empty())
-    summary.rates = RateSourcesOf(plan.run.job.program, machine.profile.kernel_rates);
-  return summary;
-}
-
-// With what earlier runs here say of it.
-PlanSummary SummaryByHistory(const DevicePlan& plan, const PlanVerb& verb) {
-  PlanSummary summary = Summary(plan);
-  const bool is_this_machine = plan.run.job.options.device == "cpu";
-  if (is_this_machine && WantsReceipts(verb.output))
-    summary.expected = ExpectedStepOf(plan.run.job, plan.opened.machine, summary);
-  return summary;
 }
 
 void PrintJson(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
@@ -240,45 +132,6 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
   return {};
 }
 
-// That reading takes beyond a step, in the mean of an epoch.
-double InputSeconds(const PlannedRun& run) {
-  if (!run.data || run.data->steps_per_epoch == 0) return 0;
-  const double steps_s = run.job.epoch_s - run.job.eval_s;
-  return std::max(0.0, steps_s / static_cast<double>(run.data->steps_per_epoch) - run.job.step_s);
-}
-
-// Without --devices as many as `choose` compares; on this machine one a core.
-int64_t MostDevices(const PlanVerb& verb, const std::string& device, int64_t given) {
-  constexpr int64_t kUsual = 8;
-  if (verb.train.Has("devices")) return given;
-  return verb.on && device != "cpu" ? kUsual : AvailableThreads();
-}
-
-// What the plan says of so many devices.
-Result<ScalingPoint> PointOf(const std::string& device, const PlanVerb& verb, int64_t devices,
-                             int64_t batch) {
-  RIDGE_ASSIGN_OR_RETURN(const DevicePlan plan, PlanOn(device, verb, devices, batch));
-  return ScalingPointOf(SummaryByHistory(plan, verb), devices, InputSeconds(plan.run));
-}
-
-// --why devices: whether more of them would help.
-Status PrintScaling(const std::vector<std::string>& devices, const PlanVerb& verb,
-                    const Terminal& terminal) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t given, ParseDevices(verb.train.options.devices));
-  for (const std::string& device : devices) {
-    ScalingRequest request;
-    request.title = fmt::format("{} on {}", verb.train.options.model, device);
-    request.counts = DeviceCounts(MostDevices(verb, device, given));
-    request.batch = BatchOf(verb.train, 1);
-    RIDGE_ASSIGN_OR_RETURN(const ScalingTable table,
-                           PlanScaling(request, [&](int64_t count, int64_t batch) {
-                             return PointOf(device, verb, count, batch);
-                           }));
-    PrintData(verb.json ? ScalingJson(table) + "\n" : ScalingReport(table, terminal));
-  }
-  return {};
-}
-
 Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
   if (verb.html)
@@ -345,6 +198,25 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   return kExitOk;
 }
 
+// Unequal devices that share the batch.
+Status RunTeamPlan(const PlanVerb& verb, const std::vector<DeviceCount>& team,
+                   const Terminal& terminal) {
+  const std::pair<const char*, bool> others[] = {{"--devices", verb.train.Has("devices")},
+                                                 {"--shares", verb.train.Has("shares")},
+                                                 {"--slices", verb.train.Has("slices")},
+                                                 {"--data", verb.train.Has("data")},
+                                                 {"--why", verb.why.has_value()},
+                                                 {"--html", verb.html.has_value()},
+                                                 {"--markdown", verb.markdown}};
+  for (const auto& [flag, is_given] : others) {
+    if (!is_given) continue;
+    return InvalidArgument(
+        fmt::format("{} is not for --on {}, whose devices share a batch. hint: leave {} out", flag,
+                    *verb.on, flag));
+  }
+  return PrintUnequal(verb, team, terminal);
+}
+
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
@@ -358,17 +230,25 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
                                         "`ridge models` lists the built-in ones"));
   if (verb.mesh.shard && !verb.mesh.mesh)
     return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
+  if (verb.scaling && verb.why != kWhyDevices)
+    return InvalidArgument("--scaling is of --why devices. hint: --why devices");
   if (verb.pipeline && !verb.mesh.mesh)
     return InvalidArgument("--pipeline needs the axis p of --mesh. hint: --mesh p=4");
   if (verb.mesh.mesh) return RunMeshPlan(verb, terminal);
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
-  if (verb.why == kDevices) {
-    if (verb.html || verb.markdown)
-      return InvalidArgument(
-          "--why devices is a table or --json. hint: leave --html and --markdown out");
-    RIDGE_RETURN_IF_ERROR(PrintScaling(devices, verb, terminal));
+  if (verb.why == kWhyDevices || verb.why == kWhySums) {
+    if (verb.html || verb.markdown) {
+      return InvalidArgument(fmt::format(
+          "--why {} is a table or --json. hint: leave --html and --markdown out", *verb.why));
+    }
+    RIDGE_RETURN_IF_ERROR(verb.why == kWhySums ? PrintSums(verb, terminal)
+                                               : PrintScaling(verb, terminal));
     return kExitOk;
   }
+  if (const std::vector<DeviceCount> team = ParseTeam(verb.on.value_or("")); !team.empty()) {
+    RIDGE_RETURN_IF_ERROR(RunTeamPlan(verb, team, terminal));
+    return kExitOk;
+  }
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
   RIDGE_ASSIGN_OR_RETURN(const int64_t count, ParseDevices(verb.train.options.devices));
   std::vector<DevicePlan> plans;
   for (const std::string& device : devices) {
@@ -391,9 +271,11 @@ VerbBody AddPlan(CLI::App& app) {
   AddDevicesFlags(app, verb->train,
                   "How many devices train together: the plan of the first of them (1)");
   AddOptions(app, verb->train, {"shares"});
-  AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
+  AddText(app, "--on", verb->on, "DEVICE[:N][,DEVICE]",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
-          "`ridge bench device --record`; with --mesh also a cluster of `ridge devices clusters`")
+          "`ridge bench device --record`; with --mesh and --why devices also clusters of `ridge "
+          "devices clusters`; with numbers, a100-sxm4-40g:1,t4:1: unequal ones that share a batch, "
+          "and how")
       ->group("Machine");
   AddText(app, "--foreign", verb->foreign, "torch|tf",
           "Time of another program on the devices of --on, as published trainings had it")
@@ -419,8 +301,13 @@ VerbBody AddPlan(CLI::App& app) {
               "that were compared; memory: what is live in each phase of a step; rules: "
               "rules of thumb beside the plan; levers: what other options would bring; "
               "determinism: what equal bits in every run cost on a device of --on; devices: what "
-              "more devices would bring");
+              "more devices would bring, N or 1,2,4 of --devices, on those of --on and on its "
+              "clusters, with the best layout of each number; sums: an all-reduce of their "
+              "gradients beside a parameter server");
   why->group(kOutputGroup);
+  AddChoice(app, "--scaling", verb->scaling, {"strong", "weak", "both"},
+            "With --why devices: the same batch on more devices, the same on each, or both (both)")
+      ->group(kOutputGroup);
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array");
   json->group(kOutputGroup);
   CLI::Option* html =

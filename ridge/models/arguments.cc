@@ -65,25 +65,49 @@ std::string DefaultText(const ModelParameter& parameter) {
   return parameter.choices[static_cast<size_t>(parameter.default_value)];
 }
 
+namespace {
+
+// Where the name ends: "gpt:175b,context=1024" -> at the comma, a size begins with a digit.
+size_t EndOfName(std::string_view spec) {
+  const size_t colon = spec.find(':');
+  if (colon == std::string_view::npos || colon + 1 == spec.size()) return colon;
+  const size_t comma = spec.find(',', colon);
+  const std::string_view first = spec.substr(colon + 1, comma - colon - 1);
+  const bool is_size =
+      first.find('=') == std::string_view::npos && first[0] >= '0' && first[0] <= '9';
+  return is_size ? comma : colon;
+}
+
+}  // namespace
+
 Result<ModelSpec> ParseModelSpec(std::string_view spec) {
   ModelSpec result;
-  const size_t colon = spec.find(':');
-  result.name = spec.substr(0, colon);
-  if (colon == std::string_view::npos) return result;
-  std::string_view rest = spec.substr(colon + 1);
+  const size_t end = EndOfName(spec);
+  result.name = spec.substr(0, end);
+  if (end == std::string_view::npos) return result;
+  std::string_view rest = spec.substr(end + 1);
   while (true) {
     const size_t comma = rest.find(',');
     const std::string_view part = rest.substr(0, comma);
     const size_t equals = part.find('=');
     if (equals == std::string_view::npos || equals == 0) {
       return Invalid(result.name,
-                     fmt::format("'{}' is not key=value. hint: write {}:key=value,key=value", part,
-                                 result.name));
+                     fmt::format("'{}' is not key=value. hint: write {}{}key=value,key=value", part,
+                                 result.name, spec[end]));
     }
     result.arguments.emplace_back(part.substr(0, equals), part.substr(equals + 1));
     if (comma == std::string_view::npos) return result;
     rest = rest.substr(comma + 1);
   }
+}
+
+std::string ModelSpecText(const ModelSpec& spec) {
+  std::string text = spec.name;
+  for (const auto& [key, value] : spec.arguments) {
+    text += text.find(':') == std::string::npos ? ":" : ",";
+    text += key + "=" + value;
+  }
+  return text;
 }
 
 Result<ModelArguments> ModelArguments::Check(const ModelSpec& spec,

@@ -30,11 +30,13 @@ std::string DefaultText(const ModelParameter& parameter);
 
 // "mlp:hidden=256,layers=3" in parts, unchecked.
 struct ModelSpec {
-  std::string name;
+  std::string name;  // "mlp"; of "gpt:175b,context=1024": "gpt:175b", a size
   std::vector<std::pair<std::string, std::string>> arguments;
 };
 // Fails with kInvalidModel when an argument is not key=value.
 Result<ModelSpec> ParseModelSpec(std::string_view spec);
+// As it is written.
+std::string ModelSpecText(const ModelSpec& spec);
 
 class ModelArguments {
  public:

@@ -80,6 +80,13 @@ std::vector<std::pair<std::string, int64_t>> Gpt2Sizes(int64_t hidden, int64_t l
           {"heads", heads}, {"gelu_tanh", 1},  {"tied", 1}};
 }
 
+// Of GPT-3 (Brown et al., 2020, table 2.1), whose sparse attention is full here.
+ModelVariant Gpt3(const std::string& size, int64_t hidden, int64_t layers, int64_t heads) {
+  std::vector<std::pair<std::string, int64_t>> sizes = Gpt2Sizes(hidden, layers, heads);
+  sizes[1].second = 2048;  // context
+  return {"gpt:" + size, "GPT-3 of this size, attention to all tokens before", std::move(sizes)};
+}
+
 }  // namespace
 
 BuiltinModel GptModel() {
@@ -104,7 +111,15 @@ BuiltinModel GptModel() {
                        {"gpt2", "GPT-2, 124 M", Gpt2Sizes(768, 12, 12)},
                        {"gpt2_medium", "GPT-2, 355 M", Gpt2Sizes(1024, 24, 16)},
                        {"gpt2_large", "GPT-2, 774 M", Gpt2Sizes(1280, 36, 20)},
-                       {"gpt2_xl", "GPT-2, 1.6 G", Gpt2Sizes(1600, 48, 25)}},
+                       {"gpt2_xl", "GPT-2, 1.6 G", Gpt2Sizes(1600, 48, 25)},
+                       Gpt3("125m", 768, 12, 12),
+                       Gpt3("350m", 1024, 24, 16),
+                       Gpt3("760m", 1536, 24, 16),
+                       Gpt3("1.3b", 2048, 24, 16),  // the table's 24 heads do not divide 2048
+                       Gpt3("2.7b", 2560, 32, 32),
+                       Gpt3("6.7b", 4096, 32, 32),
+                       Gpt3("13b", 5120, 40, 40),  // nor its 40 heads 5140
+                       Gpt3("175b", 12288, 96, 96)},
           .build = BuildGpt,
           .weight_names = GptWeightNames};
 }

@@ -128,12 +128,12 @@ Result<std::string> AtLength(const std::string& spec, int64_t length) {
                               "do not depend on the length, such as bert. hint: leave --bucket out",
                               spec));
   }
-  std::vector<std::string> arguments;
-  for (const auto& [name, value] : parsed->arguments) {
-    if (name != model->length) arguments.push_back(fmt::format("{}={}", name, value));
+  ModelSpec at_length = {parsed->name, {}};
+  for (const auto& argument : parsed->arguments) {
+    if (argument.first != model->length) at_length.arguments.push_back(argument);
   }
-  arguments.push_back(fmt::format("{}={}", model->length, length));
-  return fmt::format("{}:{}", parsed->name, fmt::join(arguments, ","));
+  at_length.arguments.emplace_back(model->length, std::to_string(length));
+  return ModelSpecText(at_length);
 }
 
 int64_t ParameterCount(const Graph& graph) {

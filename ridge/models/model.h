@@ -19,8 +19,8 @@ struct ModelOptions {
   DType dtype = DType::kF32;  // of parameters and activations
 };
 
-// A public size of a model: "gpt2_medium" is gpt with other defaults and, where the model's table
-// has a row of this name, other layers.
+// A public size of a model: "gpt2_medium" and "gpt:175b" are gpt with other defaults and, where the
+// model's table has a row of this name, other layers.
 struct ModelVariant {
   std::string name;
   std::string doc;

@@ -1,5 +1,6 @@
 #include "ridge/models/model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,6 +30,11 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
   return id == kNoValue ? TensorType{} : graph.type(id);
 }
 
+// Blocks, embeddings and last norm, by hand.
+int64_t Gpt3Parameters(int64_t hidden, int64_t layers) {
+  return layers * (12 * hidden * hidden + 13 * hidden) + (50'257 + 2'048 + 2) * hidden;
+}
+
 // torchvision's and timm's model pages (num_params); YOLOv8: Ultralytics' model pages, less the 16
 // fixed weights 0, 1, .., 15 that they count; GPT-2, BERT and Llama: their papers' files,
 // with the classifier of two classes for BERT; Segment Anything: its image encoders, with a
@@ -55,6 +61,14 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
       {"gpt2_medium", 354'823'168},
       {"gpt2_large", 774'030'080},
       {"gpt2_xl", 1'557'611'200},
+      {"gpt:125m", Gpt3Parameters(768, 12)},
+      {"gpt:350m", Gpt3Parameters(1024, 24)},
+      {"gpt:760m", Gpt3Parameters(1536, 24)},
+      {"gpt:1.3b", Gpt3Parameters(2048, 24)},
+      {"gpt:2.7b", Gpt3Parameters(2560, 32)},
+      {"gpt:6.7b", Gpt3Parameters(4096, 32)},
+      {"gpt:13b", Gpt3Parameters(5120, 40)},
+      {"gpt:175b", Gpt3Parameters(12288, 96)},
       {"bert", 5'405'442},
       {"bert_tiny", 4'385'920 + 2 * 128 + 2},
       {"bert_mini", 11'170'560 + 2 * 256 + 2},
@@ -102,6 +116,33 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
   for (const std::string& name : BuiltinModelNames()) counted[name] = ParameterCount(Build(name));
   EXPECT_EQ(counted, published);
   EXPECT_EQ(ParameterCount(Build("resnet18:image=32,classes=10")), 11'181'642);
+}
+
+// Brown et al., 2020, table 2.1.
+TEST(ModelTest, SizesOfGpt3HaveTheNumbersInTheirNames) {
+  for (const auto& [size, published] : std::map<std::string, double>{{"125m", 125e6},
+                                                                     {"350m", 350e6},
+                                                                     {"760m", 760e6},
+                                                                     {"1.3b", 1.3e9},
+                                                                     {"2.7b", 2.7e9},
+                                                                     {"6.7b", 6.7e9},
+                                                                     {"13b", 13e9},
+                                                                     {"175b", 175e9}}) {
+    const auto count = static_cast<double>(ParameterCount(Build("gpt:" + size)));
+    EXPECT_NEAR(count / published, 1, 0.02) << size;
+  }
+}
+
+TEST(ModelTest, ASizeTakesFurtherArguments) {
+  EXPECT_EQ(ParameterCount(Build("gpt:125m,layers=1,context=16")),
+            12 * 768 * 768 + 13 * 768 + (50'257 + 16 + 2) * 768);
+  EXPECT_EQ(WithSizes("gpt:125m", {{"vocab", 300}}), "gpt:125m,vocab=300");
+  EXPECT_EQ(ModelSpecText(*ParseModelSpec("gpt:125m,layers=1")), "gpt:125m,layers=1");
+  EXPECT_EQ(ModelSpecText(*ParseModelSpec("gpt:layers=1")), "gpt:layers=1");
+  EXPECT_THAT(ErrorOf("gpt:176b"), testing::StartsWith("no model 'gpt:176b'; did you mean "
+                                                       "'gpt:175b'? (built in: "));
+  EXPECT_EQ(ErrorOf("gpt:175b,13b"),
+            "model 'gpt:175b': '13b' is not key=value. hint: write gpt:175b,key=value,key=value");
 }
 
 TEST(ModelTest, NamesAndShapesArePyTorchs) {

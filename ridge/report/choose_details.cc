@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "ridge/core/units.h"
+#include "ridge/report/layout_report.h"
 #include "ridge/report/table.h"
 
 namespace ridge {
@@ -47,9 +48,18 @@ void AddBalance(const Offer& offer, Rows& rows) {
 
 void AddSums(const Offer& offer, Rows& rows) {
   if (offer.count < 2) return;
-  rows.emplace_back(
-      "sums", fmt::format("of gradients {} a step, {} hidden ({})", FormatSeconds(offer.sum_s),
-                          FormatSeconds(offer.sum_s - offer.exposed_s), offer.sum_source));
+  if (offer.layout) {
+    rows.emplace_back(
+        "layout",
+        fmt::format("--mesh {} --shard {}, {} of {} samples{}", LayoutMeshText(*offer.layout),
+                    LayoutShardText(*offer.layout),
+                    FormatCountOf(offer.layout->micro_batches, "micro-batch"),
+                    offer.layout->samples, offer.layout->recompute ? ", --recompute full" : ""));
+  }
+  if (!offer.layout)
+    rows.emplace_back(
+        "sums", fmt::format("of gradients {} a step, {} hidden ({})", FormatSeconds(offer.sum_s),
+                            FormatSeconds(offer.sum_s - offer.exposed_s), offer.sum_source));
   rows.emplace_back("failures", fmt::format("{:.2g} % of the time", 100 * offer.lost_share));
 }
 

@@ -9,6 +9,7 @@
 
 #include "ridge/core/units.h"
 #include "ridge/report/choose_details.h"
+#include "ridge/report/layout_report.h"
 #include "ridge/report/table.h"
 
 namespace ridge {
@@ -28,7 +29,8 @@ std::string Range(const Offer& offer) {
 }
 
 std::string OfferText(const Offer& offer) {
-  std::string text = fmt::format("{}, {}: {} ({})", OfferName(offer), offer.precision,
+  const std::string layout = offer.layout ? ", " + LayoutShortText(*offer.layout) : "";
+  std::string text = fmt::format("{}, {}{}: {} ({})", OfferName(offer), offer.precision, layout,
                                  FormatSeconds(offer.time_s), Range(offer));
   if (offer.usd) text += fmt::format(", {} ({})", Usd(offer.usd), offer.price);
   if (offer.energy_kwh) text += fmt::format(", {:.3g} kWh", *offer.energy_kwh);
@@ -49,12 +51,18 @@ std::string UsdNumber(const std::optional<double>& usd) {
   return *usd < 100 ? fmt::format("{:.2f}", *usd) : FormatCount(*usd);
 }
 
-// In 100 columns; type, price list and notes are in the details.
-std::vector<std::string> Row(const Offer& offer) {
-  return {
+std::string LayoutText(const Offer& offer) {
+  return offer.layout ? LayoutShortText(*offer.layout) : "";
+}
+
+// In 100 columns but for layouts; type, price list and notes are in the details.
+std::vector<std::string> Row(const Offer& offer, bool with_layout) {
+  std::vector<std::string> row = {
       OfferName(offer),     FormatSeconds(offer.time_s),        Range(offer),
       UsdNumber(offer.usd), Or(offer.energy_kwh, "{:.3g}", ""), Or(offer.supply_w, "{:g}", " W"),
       MemoryText(offer)};
+  if (with_layout) row.insert(row.begin() + 1, LayoutText(offer));
+  return row;
 }
 
 using Counts = std::map<std::string, int64_t>;
@@ -158,11 +166,21 @@ Json BalanceJson(const std::optional<Balance>& balance) {
 
 Json OrNull(const std::optional<int64_t>& number) { return number ? Json(*number) : Json(nullptr); }
 
+Json LayoutOfOffer(const std::optional<LayoutChoice>& layout) {
+  if (!layout) return nullptr;
+  return {{"mesh", LayoutMeshText(*layout)},
+          {"shard", LayoutShardText(*layout)},
+          {"recompute", layout->recompute},
+          {"batch", layout->data * layout->samples},
+          {"accumulate", layout->micro_batches}};
+}
+
 Json OfferJson(const Offer& offer) {
   return {{"device", offer.device},
           {"count", offer.count},
           {"nodes", offer.nodes},
           {"precision", offer.precision},
+          {"layout", LayoutOfOffer(offer.layout)},
           {"peak_bytes", offer.peak_bytes},
           {"peak_low_bytes", offer.peak_low_bytes},
           {"limit_bytes", offer.limit_bytes},
@@ -220,19 +238,24 @@ std::string ChooseReport(const ChooseTable& table, const Terminal& terminal) {
   std::string text = Styled("Choose", Style::kBold, terminal) + "  " + table.title +
                      " (nothing was run: all numbers are modelled)\n\n";
   text += BestLines(table.offers) + "\n";
-  Table rows({{"devices"},
-              {"time", Align::kRight},
-              {"range"},
-              {"USD", Align::kRight},
-              {"kWh", Align::kRight},
-              {"supply", Align::kRight},
-              {"memory a device"}});
+  const bool with_layout = std::any_of(
+      table.offers.begin(), table.offers.end(),
+      [](const Offer& offer) { return offer.is_allowed() && offer.layout.has_value(); });
+  std::vector<Column> columns = {{"devices"},
+                                 {"time", Align::kRight},
+                                 {"range"},
+                                 {"USD", Align::kRight},
+                                 {"kWh", Align::kRight},
+                                 {"supply", Align::kRight},
+                                 {"memory a device"}};
+  if (with_layout) columns.insert(columns.begin() + 1, {"layout"});
+  Table rows(std::move(columns));
   size_t shown = 0, allowed = 0;
   for (const Offer& offer : table.offers) {
     if (!offer.is_allowed()) continue;
     ++allowed;
     if (shown == table.rows) continue;
-    rows.AddRow(Row(offer));
+    rows.AddRow(Row(offer, with_layout));
     ++shown;
   }
   text += rows.ToText(terminal);
@@ -240,6 +263,9 @@ std::string ChooseReport(const ChooseTable& table, const Terminal& terminal) {
   text += RefusedLine(table.offers);
   if (!table.skipped.empty())
     text += fmt::format("  not planned, too little is known: {}\n", fmt::join(table.skipped, ", "));
+  if (!table.not_searched.empty())
+    text += fmt::format("  layouts not searched, others promised more (--among names them): {}\n",
+                        fmt::join(table.not_searched, ", "));
   if (!table.too_small.empty())
     text += fmt::format("  too small for parameters and optimizer state alone ({}): {}\n",
                         FormatBytes(table.variable_bytes), fmt::join(table.too_small, ", "));
@@ -290,6 +316,7 @@ std::string ChooseJson(const ChooseTable& table) {
   json["ownership_terms"] = TermsJson(table.terms);
   json["skipped"] = table.skipped;
   json["too_small"] = table.too_small;
+  json["not_searched"] = table.not_searched;
   json["variable_bytes"] = table.variable_bytes;
   return json.dump(1);
 }

@@ -14,9 +14,10 @@ struct ChooseTable {
   std::vector<std::string> skipped;  // devices that nothing can be planned for
   // Devices whose memory is below what parameters and optimizer state alone take.
   std::vector<std::string> too_small = {};
-  int64_t variable_bytes = 0;          // what these take
-  size_t rows = 12;                    // of allowed offers, at most
-  std::vector<Upgrade> upgrades = {};  // of the first offer
+  int64_t variable_bytes = 0;                  // what these take
+  std::vector<std::string> not_searched = {};  // devices whose layouts would have taken too long
+  size_t rows = 12;                            // of allowed offers, at most
+  std::vector<Upgrade> upgrades = {};          // of the first offer
   OwnershipTerms terms = {};
 };
 

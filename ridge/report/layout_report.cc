@@ -82,6 +82,19 @@ std::string LayoutShardText(const LayoutChoice& choice) {
   return ShardingText({choice.zero, choice.sequence});
 }
 
+std::string LayoutShortText(const LayoutChoice& choice) {
+  std::string text;
+  const auto add = [&](const char* axis, int64_t size) {
+    if (size > 1) text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis, size);
+  };
+  add("p", choice.pipeline);
+  add("d", choice.data);
+  add("t", choice.tensor);
+  if (const std::string shard = LayoutShardText(choice); shard != "none") text += " " + shard;
+  if (choice.recompute) text += " again";
+  return text;
+}
+
 double LayoutMfu(const LayoutCost& cost, double peak_flops_per_s) {
   return peak_flops_per_s > 0 ? cost.flops / cost.seconds.all() / peak_flops_per_s : 0;
 }

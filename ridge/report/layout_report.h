@@ -19,6 +19,10 @@ struct LayoutTable {
 std::string LayoutMeshText(const LayoutChoice& choice);
 std::string LayoutShardText(const LayoutChoice& choice);
 
+// Both in short: "d=4,t=2 zero1", with " again" where it recomputes; axes of one device are left
+// out.
+std::string LayoutShortText(const LayoutChoice& choice);
+
 // Of the devices' peak; 0: it is not known.
 double LayoutMfu(const LayoutCost& cost, double peak_flops_per_s);
 

@@ -10,6 +10,7 @@
 #include "ridge/lower/roofline.h"
 #include "ridge/plan/memory/phases.h"
 #include "ridge/plan/tree_sums.h"
+#include "ridge/report/layout_report.h"
 
 namespace ridge {
 namespace {
@@ -235,7 +236,8 @@ Grid OffersGrid(const std::vector<Offer>& offers) {
                 "price of", "energy", "supply", "memory a device", "of", "refused by", "notes"},
                {}};
   for (const Offer& offer : offers) {
-    grid.rows.push_back({{fmt::format("{} x {}", offer.count, offer.device)},
+    const std::string layout = offer.layout ? ", " + LayoutShortText(*offer.layout) : "";
+    grid.rows.push_back({{fmt::format("{} x {}{}", offer.count, offer.device, layout)},
                          {offer.precision},
                          Seconds(offer.time_s),
                          Seconds(offer.low_s),

@@ -53,6 +53,22 @@ class Layouts(RidgeTest):
         line = next(a["exposed_s"] for a in graph["axes"] if a["axis"] == "t")
         self.assertAlmostEqual(terms["tensor"] / line, 1, delta=0.01)
 
+    def test_choose_offers_the_layout_where_one_device_has_too_little_memory(self):
+        words = ("choose", GPT, "--batch", "16", "--data-size", "100", "--among", "h100-sxm", "--precision", "bf16", "--fit", "800MiB")
+        offers = {o["count"]: o for o in json.loads(self.ok(*words, "--json"))["offers"]}
+        plain = {o["count"]: o for o in json.loads(self.ridge(*words, "--layouts", "data", "--json").stdout)["offers"]}
+        self.assertIn("memory", offers[1]["refusals"])
+        self.assertIn("memory", plain[8]["refusals"])
+        self.assertEqual(offers[8]["refusals"], [])
+        self.assertLessEqual(offers[8]["peak_bytes"], offers[8]["limit_bytes"])
+        layout = offers[8]["layout"]
+        again = self.plan(layout["mesh"], "--accumulate", str(layout["accumulate"]), "--shard", layout["shard"], "--precision", "bf16",
+                          *(["--recompute", "full"] if layout["recompute"] else []), batch=str(layout["batch"]))
+        self.assertAlmostEqual(again["step_s"] / offers[8]["step_s"], 1, delta=0.02)
+        self.assertIn("  layout  ", self.ok(*words))
+        best = {o["count"]: o for o in json.loads(self.ok(*words, "--layouts", "best", "--json"))["offers"]}
+        self.assertLessEqual(best[8]["time_s"], offers[8]["time_s"])
+
     def test_the_text_says_what_was_left_out(self):
         text = self.ok("plan", GPT, "--batch", "16", "--mesh", "auto", "--devices", "16", "--on",
                        "dgx-h100")

@@ -149,14 +149,63 @@ class RankPlans(RidgeTest):
         self.assertEqual([(of["devices"], of["batch"]) for of in table["strong"]], [(1, 16), (2, 16), (4, 16)])
         self.assertEqual([(of["devices"], of["batch"]) for of in table["weak"]], [(1, 16), (2, 32), (4, 64)])
         for of in table["strong"] + table["weak"]:
-            terms = of["compute_s"] + of["stragglers_s"] + of["communication_s"] + of["input_s"]
-            self.assertAlmostEqual(of["step_s"], terms)
+            terms = ("compute", "recompute", "stragglers", "tensor", "stages", "communication", "input")
+            self.assertAlmostEqual(of["step_s"], sum(of[term + "_s"] for term in terms))
             self.assertTrue(of["step_low_s"] <= of["step_s"] <= of["step_high_s"])
         self.assertEqual(table["strong"][0]["communication_s"], 0)
         self.assertEqual(table["strong"][0]["linear_share"], 1)
         text = self.ok("plan", *SMALL, "--devices", "2", "--why", "devices")
-        self.assertRegex(text, r"\Amlp:hidden=32 on cpu\n\nThe same batch on more devices\n  devices  batch  compute  stragglers  communication")
-        self.assertRegex(text, r"\n2 devices: [\d.]+ times the samples a second of one \([\d.]+ to [\d.]+\)\.\n\nThe same batch on each device\n")
+        self.assertRegex(text, r"\Amlp:hidden=32 on cpu\n\nStrong: 32 samples an update, on more devices\n2 devices ")
+        self.assertRegex(text, r"\n2 devices [a-z ]+: [\d.]+ times the samples a second of one \([\d.]+ to [\d.]+\)\.\n")
+        self.assertIn("\nWeak: 32 samples an update for each device\n", text)
+
+    def test_counts_and_kind_of_scaling_can_be_named(self):
+        table = json.loads(self.ok("plan", "gpt", "--batch", "16", "--on", "rtx4090", "--why", "devices", "--devices", "2,6", "--scaling", "weak", "--json"))
+        self.assertEqual(table["strong"], [])
+        self.assertEqual([(of["devices"], of["batch"]) for of in table["weak"]], [(2, 32), (6, 96)])
+        self.fails(2, "--devices is '2,2'; the numbers that --why compares ascend from 1 or more. hint: --devices 1,2,4,8", "plan", "gpt", "--why", "devices", "--devices", "2,2")
+        self.fails(2, "--scaling is of --why devices. hint: --why devices", "plan", "gpt", "--scaling", "weak")
+
+    def test_a_cluster_takes_the_best_layout_of_each_number(self):
+        words = ("--batch", "16", "--precision", "bf16")
+        tables = json.loads(self.ok("plan", "gpt", *words, "--on", "dgx-a100-80g,a100-pcie-80g", "--why", "devices", "--devices", "4,8", "--json"))
+        self.assertEqual(len(tables), 2)
+        best = json.loads(self.ok("plan", "gpt", *words, "--on", "dgx-a100-80g", "--mesh", "auto", "--devices", "8", "--json"))[0]
+        self.assertEqual(tables[0]["strong"][1]["mesh"], best["mesh"])
+        self.assertAlmostEqual(tables[0]["strong"][1]["step_s"], best["step_s"], delta=0.02 * best["step_s"])
+        modules, cards = (t["strong"][1]["speed_up"] for t in tables)
+        self.assertLessEqual(modules["low"], modules["times"])
+        self.assertGreater(modules["times"], cards["times"])
+
+    def test_a_servers_port_carries_what_all_send(self):
+        tables = json.loads(self.ok("plan", "gpt", "--batch", "2", "--on", "a100-sxm4-40g,rtx4090", "--why", "sums", "--devices", "8", "--json"))
+        for table in tables:
+            self.assertEqual([of["devices"] for of in table["ways"]], [1, 2, 4, 8])
+            for of in table["ways"][1:]:
+                self.assertEqual(of["server"]["port_bytes"], 2 * of["devices"] * table["gradient_bytes"])
+                self.assertGreater(of["server"]["s"], of["all_reduce"]["s"])
+        self.assertEqual(tables[0]["gradient_bytes"], 4 * 14585856)
+        self.fails(2, "--why sums: nothing is known of the links of 'cpu'. hint: --on dgx-a100-80g", "plan", "cnn", "--why", "sums")
+
+    def test_unequal_cards_take_unequal_parts(self):
+        words = ("plan", "gpt", "--batch", "64", "--precision", "f16", "--on", "a100-sxm4-40g:1,t4:1")
+        plan = json.loads(self.ok(*words, "--json"))
+        fast, slow = plan["devices"]
+        self.assertEqual(fast["slices"] + slow["slices"], plan["slices"])
+        self.assertEqual(plan["slices"] * plan["slice_samples"], 64)
+        self.assertGreater(fast["slices"], slow["slices"])
+        self.assertGreater(plan["times_equal"], 1.5)
+        self.assertAlmostEqual(plan["step_s"], max(of["kernel_s"] + of["sum_s"] + of["straggler_s"] for of in plan["devices"]))
+        self.assertIn(f" --shares {fast['slices']},{slow['slices']} ", plan["command"])
+        text = self.ok(*words)
+        self.assertRegex(text, r"\n[\d.]+ times the samples a second of equal shares, [\d.]+ times those of a100-sxm4-40g alone[.,]")
+        self.fails(2, "--devices is not for --on a100-sxm4-40g:1,t4:1, whose devices share a batch. hint: leave --devices out", *words, "--devices", "2")
+
+    def test_what_does_not_fit_says_so(self):
+        table = json.loads(self.ok("plan", "gpt", "--batch", "16", "--on", "rtx4090", "--why", "devices", "--devices", "2", "--fit", "800MiB", "--scaling", "strong", "--json"))
+        self.assertFalse(table["strong"][0]["fits"])
+        self.assertGreater(table["strong"][0]["peak_bytes"], table["strong"][0]["limit_bytes"])
+        self.assertNotIn("step_s", table["strong"][0])
 
 
 if __name__ == "__main__":

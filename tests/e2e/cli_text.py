@@ -92,6 +92,10 @@ class Completion(RidgeTest):
         self.assertEqual(self.complete("ridge", "bench", ""), ["step", "run", "suite", "device", "collective"])
         self.assertEqual(self.complete("ridge", "completion", "z"), ["zsh"])
 
+    def test_sizes_of_a_model_stand_behind_its_colon(self):
+        self.assertEqual(self.complete("ridge", "plan", "gpt", ":", "17"), ["175b"])
+        self.assertIn("gpt:13b", self.complete("ridge", "plan", "gpt"))
+
     def test_options_belong_to_their_verb(self):
         self.assertEqual(self.complete("ridge", "train", "cnn", "--opt"),
                          ["--optimizer", "--optimizer-state"])

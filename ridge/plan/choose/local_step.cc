@@ -274,4 +274,12 @@ LocalStep Between(const LocalStep& a, const LocalStep& b, double share) {
   return step;
 }
 
+LocalStep WithKernels(const LocalStep& step, double times) {
+  LocalStep scaled = step;
+  for (LocalBlock& block : scaled.blocks) block.forward_s *= times;
+  scaled.backward_s *= times;
+  scaled.update_s *= times;
+  return scaled;
+}
+
 }  // namespace ridge

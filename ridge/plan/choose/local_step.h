@@ -47,4 +47,7 @@ LocalStep LocalStepOf(const Program& program, int64_t runtime_bytes, bool eager,
 // which may be beyond 1.  REQUIRES: as many blocks.
 LocalStep Between(const LocalStep& a, const LocalStep& b, double share);
 
+// With kernels so many times as long.
+LocalStep WithKernels(const LocalStep& step, double times);
+
 }  // namespace ridge

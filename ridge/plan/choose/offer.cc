@@ -35,7 +35,8 @@ bool IsOwn(const Hardware& hardware, const ChooseLimits& limits) {
 
 // A step waits for the slowest device and for the sums; failures take their share of the whole.
 void TakeTime(const DeviceStep& step, const TrainingLength& length, Offer& offer) {
-  const Communication sums = SumGradients(step.group, step.gradients, step.step_s);
+  const Communication sums = step.layout ? Communication{step.collectives_s, step.collectives_s}
+                                         : SumGradients(step.group, step.gradients, step.step_s);
   const double slowest = StragglerFactor(step.group.count());
   offer.exposed_s = sums.exposed_s;
   offer.sum_s = sums.busy_s;
@@ -162,8 +163,9 @@ void TakeNotes(const DeviceStep& step, Offer& offer) {
   if (step.group.per_node > 2 && hardware.nvlink_bridge.value_or(false))
     offer.notes.emplace_back("its bridge joins two; more go over the host");
   if (offer.exposed_s > 0.1 * offer.step_s)
-    offer.notes.push_back(fmt::format("waits {:.0f} % of a step for gradients",
-                                      100 * offer.exposed_s / offer.step_s));
+    offer.notes.push_back(fmt::format("waits {:.0f} % of a step for {}",
+                                      100 * offer.exposed_s / offer.step_s,
+                                      offer.layout ? "other devices" : "gradients"));
   if (offer.lost_share > 0.01)
     offer.notes.push_back(
         fmt::format("loses {:.1f} % of the time to failures", 100 * offer.lost_share));
@@ -196,12 +198,30 @@ std::optional<double> SupplyWatts(const Hardware& hardware, int64_t count) {
   return kSupplyStep * std::ceil(watts / kSupplyStep - 1e-9);
 }
 
+DeviceStep LayoutStep(const DeviceGroup& group, const std::string& precision,
+                      const LayoutCost& cost, int64_t limit_bytes, double low, double high) {
+  const LayoutSeconds& seconds = cost.seconds;
+  DeviceStep step;
+  step.group = group;
+  step.precision = precision;
+  step.step_s = seconds.kernels + seconds.recompute + seconds.pipeline + seconds.update;
+  step.low_s = low * step.step_s;
+  step.high_s = high * step.step_s;
+  step.peak_bytes = step.peak_low_bytes = cost.bytes.all();
+  step.limit_bytes = limit_bytes;
+  step.layout = cost.choice;
+  step.collectives_s = seconds.tensor + seconds.send + seconds.data;
+  step.flops = cost.flops;
+  return step;
+}
+
 Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const ChooseLimits& limits) {
   Offer offer;
   offer.device = step.group.hardware->id;
   offer.count = step.group.count();
   offer.nodes = step.group.nodes;
   offer.precision = step.precision;
+  offer.layout = step.layout;
   offer.peak_bytes = step.peak_bytes;
   offer.peak_low_bytes = step.peak_low_bytes;
   offer.limit_bytes = step.limit_bytes;
@@ -212,6 +232,18 @@ Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const Choo
   TakeRefusals(limits, offer);
   TakeNotes(step, offer);
   return offer;
+}
+
+void TakeLayout(Offer layout, std::vector<Offer>& offers) {
+  const auto same = std::find_if(offers.begin(), offers.end(), [&](const Offer& offer) {
+    return std::tie(offer.device, offer.count, offer.nodes, offer.precision) ==
+           std::tie(layout.device, layout.count, layout.nodes, layout.precision);
+  });
+  if (same == offers.end()) {
+    offers.push_back(std::move(layout));
+  } else if (same->peak_bytes > same->limit_bytes || layout.time_s < same->time_s) {
+    *same = std::move(layout);
+  }
 }
 
 void TakeLinearShares(std::vector<Offer>& offers) {

@@ -1,7 +1,8 @@
 // Offers: a training on equal devices, of one machine or of several, with its time, cost, energy
 // and power, and why it is refused.
 //
-// All numbers are modelled: nothing runs.  The devices train data parallel with one global batch.
+// All numbers are modelled: nothing runs.  The devices share one global batch, data parallel or in
+// a layout (layout_cost.h).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "ridge/plan/choose/balance.h"
 #include "ridge/plan/choose/chassis.h"
 #include "ridge/plan/choose/communication.h"
+#include "ridge/plan/choose/layout_cost.h"
 #include "ridge/plan/choose/ownership.h"
 #include "ridge/plan/hardware/hardware.h"
 #include "ridge/plan/hardware/prices.h"
@@ -35,7 +37,15 @@ struct DeviceStep {
   std::vector<GradientReady> gradients = {};  // that the devices add up in each update
   double flops = 0, bytes = 0;                // of its kernels; 0: not known
   double peak_flops_per_s = 0;                // of the device's products, as the sheet has it
+  int64_t nodes = 0;                          // of its graph
+  std::optional<LayoutChoice> layout = {};    // then `gradients` is empty, and for it stands:
+  double collectives_s = 0;                   // of the layout, that kernels wait for
 };
+
+// A layout of the group's devices instead of data parallel training; `low` and `high`: how many
+// times as long kernels may take.
+DeviceStep LayoutStep(const DeviceGroup& group, const std::string& precision,
+                      const LayoutCost& cost, int64_t limit_bytes, double low, double high);
 
 // A device that could be bought instead of rented.
 struct Purchase {
@@ -57,6 +67,7 @@ struct Offer {
   int64_t count = 1;  // of devices, in all machines
   int64_t nodes = 1;  // machines
   std::string precision = {};
+  std::optional<LayoutChoice> layout = {};  // none: data parallel
   int64_t peak_bytes = 0, limit_bytes = 0, peak_low_bytes = 0;
   double step_s = 0, exposed_s = 0;          // of an update; what of it waits for the other devices
   double sum_s = 0;                          // of the sums of gradients, if nothing ran beside them
@@ -92,6 +103,10 @@ struct Offer {
 std::optional<double> SupplyWatts(const Hardware& hardware, int64_t count);
 
 Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const ChooseLimits& limits);
+
+// A layout takes the place of the data parallel offer of the same devices where that does not fit
+// or takes longer.
+void TakeLayout(Offer layout, std::vector<Offer>& offers);
 
 // Fills linear_share.
 void TakeLinearShares(std::vector<Offer>& offers);

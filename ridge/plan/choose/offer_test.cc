@@ -158,5 +158,45 @@ TEST(PriceTest, AnInstanceIsRentedWhole) {
   EXPECT_FALSE(CheapestRent("mi50", 1));
 }
 
+// A layout that does not fit is never offered; one that does replaces what does not, or is slower.
+TEST(TakeLayout, TakesThePlaceOfWhatDoesNotFitOrIsSlower) {
+  Offer plain = {.device = "a", .count = 8, .precision = "bf16"};
+  plain.peak_bytes = 2, plain.limit_bytes = 1, plain.time_s = 1;
+  Offer layout = plain;
+  layout.layout = LayoutChoice{.data = 8, .zero = 3};
+  layout.peak_bytes = 1, layout.time_s = 2;
+  std::vector<Offer> offers = {plain};
+  TakeLayout(layout, offers);
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_TRUE(offers[0].layout);
+  plain.peak_bytes = 1;
+  offers = {plain};
+  TakeLayout(layout, offers);
+  EXPECT_FALSE(offers[0].layout);
+  layout.time_s = 0.5;
+  TakeLayout(layout, offers);
+  EXPECT_TRUE(offers[0].layout);
+  layout.count = 4;
+  TakeLayout(layout, offers);
+  EXPECT_EQ(offers.size(), 2u);
+}
+
+TEST(LayoutStep, AStepOfAnOfferIsThatOfItsLayout) {
+  const Hardware& hardware = HardwareCatalog().front();
+  LayoutCost cost;
+  cost.choice = {.pipeline = 2, .data = 4, .samples = 2, .micro_batches = 4};
+  LayoutSeconds& seconds = cost.seconds;
+  seconds.kernels = 4, seconds.pipeline = 1, seconds.update = 1, seconds.tensor = 0.5;
+  seconds.send = 0.25, seconds.data = 0.25;
+  seconds.stragglers = (StragglerFactor(8) - 1) * 6;
+  const DeviceStep step = LayoutStep({&hardware, 8}, "bf16", cost, 100, 0.5, 2);
+  const Offer offer = MakeOffer(step, {32, 1, 32}, {});
+  EXPECT_DOUBLE_EQ(offer.step_s, seconds.all());
+  EXPECT_DOUBLE_EQ(offer.exposed_s, 1);
+  EXPECT_DOUBLE_EQ(offer.high_s / offer.time_s * offer.step_s,
+                   2 * (offer.step_s - offer.exposed_s) + offer.exposed_s);
+  EXPECT_EQ(offer.layout, cost.choice);
+}
+
 }  // namespace
 }  // namespace ridge

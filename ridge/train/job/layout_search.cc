@@ -9,7 +9,6 @@
 namespace ridge {
 namespace {
 
-constexpr size_t kRefined = 5;  // of the fastest: planned with their own micro-batch
 constexpr int64_t kMostSamples = 1024;
 
 std::vector<int64_t> DivisorsOf(int64_t number) {
@@ -28,11 +27,11 @@ bool IsFaster(const LayoutCost& a, const LayoutCost& b) {
 
 class Search {
  public:
-  Search(const LayoutRequest& request, const Machine& machine)
+  Search(const LayoutRequest& request, LocalSteps& steps)
       : request_(request),
         devices_(request.links.all.count()),
         batch_(request.options.batch * request.options.accumulate),
-        steps_(request.options, request.links, machine) {}
+        steps_(steps) {}
 
   Result<LayoutsFound> Run() {
     RIDGE_ASSIGN_OR_RETURN(whole_, steps_.Planned(1, false, 1));
@@ -40,6 +39,7 @@ class Search {
       if (tensor > request_.links.all.per_node) break;
       for (const bool sequence : {false, true}) {
         if (sequence && tensor == 1) continue;
+        if (!sequence && tensor > 1 && request_.only_sequence) continue;
         if (const Status status = TryTensor(tensor, sequence); !status.ok()) {
           if (tensor == 1) return status;
           if (found_.no_tensor.empty()) found_.no_tensor = status.message();
@@ -66,14 +66,19 @@ class Search {
       choice.data = devices_ / tensor / pipeline;
       if (batch_ % choice.data != 0) continue;
       for (choice.zero = 0; choice.zero <= (choice.data > 1 ? 3 : 0); ++choice.zero) {
-        if (LeastBytes(*whole_, choice) > request_.limit_bytes) {
-          ++found_.variables_too_large;
-          continue;
-        }
+        if (AreVariablesTooLarge(choice)) continue;
         RIDGE_RETURN_IF_ERROR(TryMicroBatches(choice));
       }
     }
     return Status();
+  }
+
+  bool AreVariablesTooLarge(const LayoutChoice& choice) {
+    const int64_t bytes = LeastBytes(*whole_, choice);
+    if (bytes <= request_.limit_bytes) return false;
+    int64_t& least = found_.least_variable_bytes;
+    if (found_.variables_too_large++ == 0 || bytes < least) least = bytes;
+    return true;
   }
 
   Status TryMicroBatches(LayoutChoice choice) {
@@ -122,7 +127,7 @@ class Search {
     std::sort(found_.fitting.begin(), found_.fitting.end(), IsFaster);
     found_.fit = static_cast<int64_t>(found_.fitting.size());
     KeepOneOfMesh();
-    const size_t count = std::min(kRefined, found_.fitting.size());
+    const size_t count = std::min(request_.refined, found_.fitting.size());
     for (size_t i = 0; i < count; ++i) {
       LayoutCost& cost = found_.fitting[i];
       const LayoutChoice& choice = cost.choice;
@@ -138,7 +143,7 @@ class Search {
 
   const LayoutRequest& request_;
   const int64_t devices_, batch_;
-  LocalSteps steps_;
+  LocalSteps& steps_;
   const LocalStep* whole_ = nullptr;  // of one device
   LayoutsFound found_;
 };
@@ -146,7 +151,12 @@ class Search {
 }  // namespace
 
 Result<LayoutsFound> SearchLayouts(const LayoutRequest& request, const Machine& machine) {
-  return Search(request, machine).Run();
+  LocalSteps steps(request.options, request.links, machine);
+  return SearchLayouts(request, steps);
+}
+
+Result<LayoutsFound> SearchLayouts(const LayoutRequest& request, LocalSteps& steps) {
+  return Search(request, steps).Run();
 }
 
 Result<LayoutCost> PlanLayout(const LayoutRequest& request, const LayoutChoice& choice,

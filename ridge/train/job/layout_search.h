@@ -17,7 +17,9 @@ namespace ridge {
 struct LayoutRequest {
   TrainOptions options;  // the batch of an update: batch * accumulate
   MeshLinks links;
-  int64_t limit_bytes = 0;  // of a device
+  int64_t limit_bytes = 0;     // of a device
+  size_t refined = 5;          // of the fastest: planned with their own micro-batch
+  bool only_sequence = false;  // a tensor axis cuts tokens too: fewer graphs to plan
 };
 
 struct LayoutsFound {
@@ -25,14 +27,17 @@ struct LayoutsFound {
   int64_t fit = 0;                     // of all layouts
   std::optional<LayoutCost> smallest;  // of those that do not fit: the fewest bytes
   int64_t variables_too_large = 0;     // layouts that were not composed
+  int64_t least_variable_bytes = 0;    // of these: the fewest; 0: there is none
   int64_t too_large = 0;               // composed
-  int64_t planned_steps = 0;           // graphs of a rank
+  int64_t planned_steps = 0;           // graphs of a rank, so far
   std::string no_tensor;               // why a tensor axis has no use; empty: it has
 };
 
 // Fails as LocalSteps do for one device, and with kInvalidArgument where no number of ranks divides
 // the batch.
 Result<LayoutsFound> SearchLayouts(const LayoutRequest& request, const Machine& machine);
+// With steps that are planned once for searches over several numbers of devices of one cluster.
+Result<LayoutsFound> SearchLayouts(const LayoutRequest& request, LocalSteps& steps);
 
 // One layout.  Fails as LocalSteps do, and with kInvalidArgument for more stages than blocks.
 Result<LayoutCost> PlanLayout(const LayoutRequest& request, const LayoutChoice& choice,

@@ -51,11 +51,11 @@ std::optional<int64_t> ContextOf(const std::string& spec) {
 std::string WithContext(const std::string& spec, int64_t tokens) {
   const Result<ModelSpec> parsed = ParseModelSpec(spec);
   RIDGE_CHECK(parsed.ok(), "a context is that of a built-in model");
-  std::string text = fmt::format("{}:{}={}", parsed->name, kContext, tokens);
-  for (const auto& [key, value] : parsed->arguments) {
-    if (key != kContext) text += fmt::format(",{}={}", key, value);
+  ModelSpec with_context = {parsed->name, {{kContext, std::to_string(tokens)}}};
+  for (const auto& argument : parsed->arguments) {
+    if (argument.first != kContext) with_context.arguments.push_back(argument);
   }
-  return text;
+  return ModelSpecText(with_context);
 }
 
 // The inputs that only training reads.
