@@ -6,7 +6,8 @@ starts one rank in each, over TCP.  Needs root, iproute2 and Open MPI.
 import pathlib
 import subprocess
 
-BURST_S = 0.002  # that a link may be idle and make up for
+BURST_S = 0.0005  # that a link may be idle and make up for
+LEAST_BURST = 16384
 MOST_QUEUED = "16mb"  # nothing is dropped
 
 
@@ -45,7 +46,7 @@ class Network:
         return self
 
     def limit(self, name, link):
-        burst = max(16384, int(self.mbit * 1e6 / 8 * BURST_S))
+        burst = max(LEAST_BURST, int(self.mbit * 1e6 / 8 * BURST_S))
         run("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", link, "root", "tbf", "rate", f"{self.mbit}mbit", "burst", str(burst),
             "limit", MOST_QUEUED)
 

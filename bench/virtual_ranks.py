@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The plan of a step on several ranks beside the step itself, whose kernels only sleep.
 
-    sudo bench/virtual_ranks.py --ridge build/release/bin/ridge --ranks 2,4,8 --mbit 100,1000 gpt:32 resnet50:64
+    sudo bench/virtual_ranks.py --ridge build/release/bin/ridge --ranks 2,4,8 --mbit 100,1000 gpt:8 resnet50:8
 
 One rank of one thread in each network namespace of this machine (namespaces.py).  Kernels last as
 long as they are planned (RIDGE_TEST_COMPUTE=virtual), and everything between ranks is real: so eight
 ranks need not eight cores.  Sums are priced by what the ranks measured on the same network before.
-A workload is MODEL:BATCH, or MODEL:BATCH:MESH[:SHARD] for a mesh.
+A workload is MODEL:BATCH with the batch of a rank, or MODEL:BATCH:MESH[:SHARD] for a mesh.
 
 model       what `ridge bench step` plans
 hidden      (in line - overlapped) / (in line - kernels): the share of the exchange that the step hides
@@ -60,7 +60,7 @@ class Ranks:
 
     def step(self, workload, overlap, steps):
         model, batch, *layout = workload.split(":")
-        words = ["bench", "step", model, "--batch", batch, "--threads", "1", "--json", "-q", "--steps", str(steps)]
+        words = ["bench", "step", model, "--batch-per-device", batch, "--threads", "1", "--json", "-q", "--steps", str(steps)]
         if layout:
             words += ["--mesh", layout[0], *(["--shard", layout[1]] if len(layout) > 1 else [])]
         if overlap:

@@ -103,7 +103,8 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, DevicesOf(request.options));
   RIDGE_ASSIGN_OR_RETURN(
       const std::unique_ptr<MpiCommunicator> ranks,
-      JoinRanks({devices, verb.train.Has("devices") || !request.options.mesh.empty()}));
+      JoinRanks({devices, verb.train.Has("devices") || !request.options.mesh.empty(), kLateAfter_s,
+                 /*may_be_virtual=*/true}));
   request.resident_at_main_bytes = ResidentAtStart();
   if (ranks == nullptr) return Measure(verb, request, nullptr);
   const Status alike = CheckAlike(*ranks, request.options);
