@@ -6,7 +6,7 @@ starts one rank in each, over TCP.  Needs root, iproute2 and Open MPI.
 import pathlib
 import subprocess
 
-BURST_S = 0.0005  # that a link may be idle and make up for
+BURST_S = 0.002  # that a link may be idle and make up for: less is no rate where timers are late
 LEAST_BURST = 16384
 MOST_QUEUED = "16mb"  # nothing is dropped
 

