@@ -24,7 +24,7 @@ from namespaces import Network
 from side_by_side import machine
 
 PASSED_ON = ("RIDGE_TEST_COMPUTE", "XDG_CACHE_HOME", "XDG_STATE_HOME")
-STEP_S = 4.0  # of steps in one run, about
+STEP_S = 3.0  # of steps in one run, about
 MOST_STEPS = 30
 SUM_ROUNDS = 3
 
