@@ -94,7 +94,8 @@ Result<int> RunCollective(const CollectiveVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(verb.devices.options.devices));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> ranks,
-                         JoinRanks({devices, verb.devices.Has("devices")}));
+                         JoinRanks({devices, verb.devices.Has("devices"), kLateAfter_s,
+                                    /*may_be_virtual=*/true}));
   if (ranks == nullptr)
     return InvalidArgument("one rank has nobody to exchange with. hint: --devices 2");
   return EndRanks(*ranks, Measure(*ranks, verb, terminal));

@@ -11,6 +11,7 @@
 #include "ridge/cli/output.h"
 #include "ridge/dist/launcher.h"
 #include "ridge/dist/mpirun.h"
+#include "ridge/runtime/virtual_compute.h"
 
 namespace ridge::cli {
 namespace {
@@ -36,6 +37,10 @@ Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice) {
   if (launcher->size == 1) return std::unique_ptr<MpiCommunicator>();
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<MpiCommunicator> ranks, MpiCommunicator::Join(*launcher));
   RIDGE_RETURN_IF_ERROR(CheckDevices(choice, launcher->name, ranks->size()));
+  if (choice.may_be_virtual) {
+    RIDGE_ASSIGN_OR_RETURN(const bool is_virtual, VirtualCompute::Asked());
+    if (is_virtual) ranks->ShareCores();
+  }
   if (choice.late_after_s > 0)
     RIDGE_RETURN_IF_ERROR(ranks->Watch(choice.late_after_s, PrintWarning));
   return ranks;

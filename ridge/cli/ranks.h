@@ -18,6 +18,8 @@ struct RanksChoice {
   bool given = false;   // by the user of this process
   // Seconds that a rank may keep the others waiting without reason; 0: for ever.
   double late_after_s = kLateAfter_s;
+  // Where RIDGE_TEST_COMPUTE=virtual there may be many more ranks than cores, and they share them.
+  bool may_be_virtual = false;
 };
 
 // The ranks that this process is one of; null: it is alone.  Started by nobody and with several

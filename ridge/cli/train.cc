@@ -13,7 +13,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
-#include "ridge/cli/rank_times.h"
+#include "ridge/cli/rank_machine.h"
 #include "ridge/cli/ranks.h"
 #include "ridge/cli/sweep.h"
 #include "ridge/cli/train_flags.h"
@@ -22,10 +22,6 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
-#include "ridge/core/version.h"
-#include "ridge/dist/agreement.h"
-#include "ridge/dist/core_share.h"
-#include "ridge/dist/gather.h"
 #include "ridge/train/loop/trainer.h"
 #include "ridge/train/store/run.h"
 
@@ -97,33 +93,6 @@ void Tell(const TrainOutcome& outcome, bool quiet) {
 int ExitCodeOf(RunEnd end) {
   if (end == RunEnd::kCompleted || end == RunEnd::kWasFinished) return kExitOk;
   return end == RunEnd::kPreempted ? kExitStopped : kExitFailed;
-}
-
-// The options that decide the result are the same on all ranks.
-Status CheckAlike(Communicator& ranks, TrainOptions options) {
-  options.out.clear();  // the first rank names a new one
-  Agreement agreement(&ranks);
-  RIDGE_RETURN_IF_ERROR(agreement.Same("another version of ridge", kRidgeVersion, kStartAlike));
-  return agreement.Same("other options", OptionsToJson(options), kStartAlike);
-}
-
-// The machine of a rank, which computes with its share of the cores.  The first rank speaks, and
-// measures where there is no profile yet; the others read what it kept.
-Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
-                               MpiCommunicator& ranks, bool quiet) {
-  if (choice.threads == 0) {
-    RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
-  }
-  const bool leads = ranks.rank() == 0;
-  if (!leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
-  RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
-  if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
-  opened.machine.Join(ranks);
-  opened.machine.overlaps_exchange = overlap == "on";
-  RIDGE_ASSIGN_OR_RETURN(
-      opened.machine.sums,
-      TakeSumTimes(ranks, opened.machine.profile.id, *opened.backend, SayUnless(quiet || !leads)));
-  return opened;
 }
 
 struct Training {

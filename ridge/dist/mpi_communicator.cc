@@ -193,7 +193,7 @@ Status MpiCommunicator::WaitForAll() {
     if (done < 0) {
       if (++tests > kTestsBeforePause && late())
         return Status(ErrorCode::kUnavailable, watcher_->TakeVerdict());
-      if (patient_) {
+      if (patient_ || shares_cores_) {
         std::this_thread::sleep_for(kPause);
       } else if (tests > kTestsBeforePause) {
         sched_yield();

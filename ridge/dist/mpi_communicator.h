@@ -38,6 +38,8 @@ class MpiCommunicator final : public Communicator {
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override;
   void SetPatient(bool patient) override { patient_ = patient; }
+  // All waits leave the core to others, whatever SetPatient() says: of ranks that share cores.
+  void ShareCores() { shares_cores_ = true; }
   int64_t sent_bytes() const override { return sent_bytes_; }
   void Tell(const RankDoing& doing) override {
     if (watcher_ != nullptr) watcher_->Tell(doing);
@@ -78,7 +80,7 @@ class MpiCommunicator final : public Communicator {
   std::string library_;
   int rank_ = 0, size_ = 0;
   bool joined_ = false;
-  bool patient_ = false;
+  bool patient_ = false, shares_cores_ = false;
   int64_t sent_bytes_ = 0, join_bytes_ = 0;
   std::vector<Request> requests_;    // of the exchange that is under way
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them

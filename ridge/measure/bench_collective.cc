@@ -19,7 +19,7 @@ using Sends = std::vector<std::span<const std::byte>>;
 using Receives = std::vector<std::span<std::byte>>;
 
 // One exchange between the first `count` ranks; the others move nothing.
-struct Collective {
+struct TimedCollective {
   Sends sends;
   Receives receives;
 };
@@ -31,9 +31,10 @@ struct Buffers {
 
 bool TakesPart(const Communicator& ranks, int64_t count) { return ranks.rank() < count; }
 
-Collective AllToAll(const Communicator& ranks, int64_t count, int64_t bytes, Buffers& buffers) {
-  Collective all = {Sends(static_cast<size_t>(ranks.size())),
-                    Receives(static_cast<size_t>(ranks.size()))};
+TimedCollective AllToAll(const Communicator& ranks, int64_t count, int64_t bytes,
+                         Buffers& buffers) {
+  TimedCollective all = {Sends(static_cast<size_t>(ranks.size())),
+                         Receives(static_cast<size_t>(ranks.size()))};
   if (!TakesPart(ranks, count)) return all;
   const auto part = static_cast<size_t>(bytes / count);
   for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
@@ -43,8 +44,9 @@ Collective AllToAll(const Communicator& ranks, int64_t count, int64_t bytes, Buf
   return all;
 }
 
-Collective AllGather(const Communicator& ranks, int64_t count, int64_t bytes, Buffers& buffers) {
-  Collective all = AllToAll(ranks, count, bytes, buffers);
+TimedCollective AllGather(const Communicator& ranks, int64_t count, int64_t bytes,
+                          Buffers& buffers) {
+  TimedCollective all = AllToAll(ranks, count, bytes, buffers);
   if (!TakesPart(ranks, count)) return all;
   const std::span<const std::byte> mine = all.sends.front();
   std::fill(all.sends.begin(), all.sends.begin() + count, mine);
@@ -52,7 +54,8 @@ Collective AllGather(const Communicator& ranks, int64_t count, int64_t bytes, Bu
 }
 
 // Seconds of one, by the slowest rank; the same number at all ranks.
-Result<double> TimeBlock(Communicator& ranks, const Collective& collective, int64_t repetitions) {
+Result<double> TimeBlock(Communicator& ranks, const TimedCollective& collective,
+                         int64_t repetitions) {
   RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   const double start_s = MonotonicSeconds();
   for (int64_t i = 0; i < repetitions; ++i)
@@ -62,7 +65,7 @@ Result<double> TimeBlock(Communicator& ranks, const Collective& collective, int6
   return *std::max_element(all_s.begin(), all_s.end());
 }
 
-Result<double> Time(Communicator& ranks, const Collective& collective, double block_s) {
+Result<double> Time(Communicator& ranks, const TimedCollective& collective, double block_s) {
   RIDGE_RETURN_IF_ERROR(TimeBlock(ranks, collective, 2).status());  // pages are touched
   RIDGE_ASSIGN_OR_RETURN(const double once_s, TimeBlock(ranks, collective, 2));
   const double wanted = block_s / std::max(once_s, 1e-7);
@@ -93,7 +96,8 @@ double CollectiveRate::bytes_per_s() const {
 
 Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device& device,
                                                     int threads, const CollectiveRequest& request) {
-  constexpr std::pair<const char*, Collective (*)(const Communicator&, int64_t, int64_t, Buffers&)>
+  constexpr std::pair<const char*,
+                      TimedCollective (*)(const Communicator&, int64_t, int64_t, Buffers&)>
       kCollectives[] = {{"all_to_all", AllToAll}, {"all_gather", AllGather}};
   Buffers buffers(std::max(request.most_bytes, kLeastBytes));
   std::vector<CollectiveRate> rates;
@@ -101,7 +105,7 @@ Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device&
     if (request.sums_alone) break;
     for (const int64_t count : Counts(ranks.size())) {
       for (int64_t bytes = kLeastBytes; bytes <= std::ssize(buffers.out); bytes *= 4) {
-        const Collective collective = make(ranks, count, bytes, buffers);
+        const TimedCollective collective = make(ranks, count, bytes, buffers);
         RIDGE_ASSIGN_OR_RETURN(const double s, Time(ranks, collective, request.block_s));
         rates.push_back({name, count, bytes, s});
       }

@@ -1,5 +1,6 @@
 #include "ridge/measure/bench_job.h"
 
+#include "ridge/plan/mesh_nodes.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/loop/evaluation.h"
@@ -38,9 +39,13 @@ Status BenchJob::FillBatch() {
   DataOptions made = DataOptionsOf(*forward_, job_.facts, job_.options.seed);
   made.synthetic_samples = job_.options.batch;
   RIDGE_ASSIGN_OR_RETURN(const DataSplits data, OpenData("synthetic", made));
-  const BatchSpec spec = MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false);
+  RIDGE_ASSIGN_OR_RETURN(
+      const BatchSpec spec,
+      WithWholeInputs(*executor_, MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false),
+                      *data.train));
   LoaderOptions options;
   options.batch = job_.options.batch;
+  options.share = SampleShareOf(executor_->program());
   options.workers = 0;
   RIDGE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BatchLoader> loader,

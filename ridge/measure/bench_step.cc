@@ -9,8 +9,10 @@
 #include "ridge/core/median.h"
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
+#include "ridge/dist/agreement.h"
 #include "ridge/measure/bench_job.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/tree_sums.h"
 
 namespace ridge {
 namespace {
@@ -23,25 +25,35 @@ class Bench {
   Result<BenchResult> Run();
 
  private:
+  Status AgreeOnPlan();
   Status RunSteps();
+  size_t WarmUp() const;
   void ReadFigures();
+  Status ReadRanks();
   Status AddRoofline();
 
   const BenchRequest& request_;
   Machine machine_;
   std::unique_ptr<BenchJob> job_;
-  std::vector<double> seconds_;
+  std::vector<double> seconds_, collective_s_;
   BenchResult result_;
 };
 
 Result<BenchResult> Bench::Run() {
   RIDGE_ASSIGN_OR_RETURN(
       job_, BenchJob::Create(request_.options, /*run=*/"", request_.rehearse_s, machine_));
+  RIDGE_RETURN_IF_ERROR(AgreeOnPlan());
   RIDGE_RETURN_IF_ERROR(job_->FillBatch());
   RIDGE_RETURN_IF_ERROR(RunSteps());
   ReadFigures();
+  RIDGE_RETURN_IF_ERROR(ReadRanks());
   RIDGE_RETURN_IF_ERROR(AddRoofline());
   return std::move(result_);
+}
+
+Status Bench::AgreeOnPlan() {
+  return Agreement(machine_.communicator)
+      .Same("other exchanges", ExchangeOrder(job_->executor().program()), kStartAlike);
 }
 
 Status Bench::RunSteps() {
@@ -49,6 +61,7 @@ Status Bench::RunSteps() {
   for (int64_t i = 0; i < request_.steps; ++i) {
     RIDGE_ASSIGN_OR_RETURN(const StepRunner::Update step, job_->RunStep());
     seconds_.push_back(step.seconds);
+    collective_s_.push_back(step.collective_s);
     result_.loss = step.loss;
     if (i > 0) continue;
     result_.loss0 = step.loss;
@@ -58,10 +71,28 @@ Status Bench::RunSteps() {
 }
 
 // The first steps warm caches up; they count only when there are no others.
+size_t Bench::WarmUp() const { return seconds_.size() > 20 ? 10 : seconds_.size() / 2; }
+
+// What a rank spends in collectives beyond the one that comes last, it waits.
+Status Bench::ReadRanks() {
+  if (machine_.communicator == nullptr) return Status();
+  result_.ranks = machine_.communicator->size();
+  RIDGE_ASSIGN_OR_RETURN(const auto all, Agreement(machine_.communicator).All(collective_s_));
+  std::vector<double> least_s;
+  for (size_t i = WarmUp(); i < collective_s_.size(); ++i) {
+    least_s.push_back(all.front()[i]);
+    for (const std::vector<double>& of : all) least_s.back() = std::min(least_s.back(), of[i]);
+  }
+  result_.measured.communication_s = Median(least_s);
+  result_.planned.communication_s = SumSeconds(job_->plan());
+  result_.compute_s = job_->job().step_s - *result_.planned.communication_s;
+  return Status();
+}
+
 void Bench::ReadFigures() {
   const int64_t peak = ReadProcessMemory().peak_resident_bytes;
-  const size_t warm_up = seconds_.size() > 20 ? 10 : seconds_.size() / 2;
-  std::vector<double> timed(seconds_.begin() + static_cast<int64_t>(warm_up), seconds_.end());
+  const std::vector<double> timed(seconds_.begin() + static_cast<int64_t>(WarmUp()),
+                                  seconds_.end());
   const double median = Median(timed);
   const TrainOptions& options = request_.options;
   result_.model = options.model;
@@ -70,6 +101,7 @@ void Bench::ReadFigures() {
   result_.version = kRidgeVersion;
   result_.batch = options.batch;
   result_.slices = job_->executor().program().Find("train")->slices;
+  result_.virtual_compute = machine_.compute != nullptr;
   result_.threads = machine_.backend->threads();
   result_.params = job_->job().parameter_count;
   result_.ms_min = *std::min_element(timed.begin(), timed.end()) * 1e3;
@@ -116,30 +148,35 @@ Result<BenchResult> BenchStep(const BenchRequest& request, const Machine& machin
 }
 
 std::string BenchToJson(const BenchResult& r) {
-  const Json json = {{"fw", "ridge"},
-                     {"ver", r.version},
-                     {"model", r.model},
-                     {"batch", r.batch},
-                     {"slices", r.slices},
-                     {"opt", r.optimizer},
-                     {"prec", r.precision},
-                     {"threads", r.threads},
-                     {"params", r.params},
-                     {"ms_min", r.ms_min},
-                     {"ms_med", r.ms_med},
-                     {"ms_mean", r.ms_mean},
-                     {"samples_s", r.samples_s},
-                     {"first_step_s", r.first_step_s},
-                     {"peak_mb", r.peak_mb},
-                     {"loss0", r.loss0},
-                     {"loss", r.loss},
-                     {"planned", StepFiguresToJson(r.planned)},
-                     {"measured", StepFiguresToJson(r.measured)},
-                     {"peak_flops_per_s", r.peaks.flops_per_s},
-                     {"bytes_per_s", r.peaks.bytes_per_s},
-                     {"model_flops", r.model_flops},
-                     {"flops_floor_s", r.flops_floor_s},
-                     {"roofline_step_s", r.roofline_step_s}};
+  Json json = {{"fw", "ridge"},
+               {"ver", r.version},
+               {"model", r.model},
+               {"batch", r.batch},
+               {"slices", r.slices},
+               {"opt", r.optimizer},
+               {"prec", r.precision},
+               {"threads", r.threads},
+               {"params", r.params},
+               {"ms_min", r.ms_min},
+               {"ms_med", r.ms_med},
+               {"ms_mean", r.ms_mean},
+               {"samples_s", r.samples_s},
+               {"first_step_s", r.first_step_s},
+               {"peak_mb", r.peak_mb},
+               {"loss0", r.loss0},
+               {"loss", r.loss},
+               {"planned", StepFiguresToJson(r.planned)},
+               {"measured", StepFiguresToJson(r.measured)},
+               {"peak_flops_per_s", r.peaks.flops_per_s},
+               {"bytes_per_s", r.peaks.bytes_per_s},
+               {"model_flops", r.model_flops},
+               {"flops_floor_s", r.flops_floor_s},
+               {"roofline_step_s", r.roofline_step_s}};
+  if (r.ranks > 1) {
+    json["ranks"] = r.ranks;
+    json["planned"]["compute_s"] = r.compute_s;
+    json["virtual_compute"] = r.virtual_compute;
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

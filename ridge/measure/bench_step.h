@@ -1,6 +1,7 @@
 // BenchStep: `ridge bench step`: times training steps on one random batch.
 //
 // The batch stays in the input slot, as in the scripts of the comparison; the time excludes input.
+// On several ranks all of them call it, and each times its own steps.
 #pragma once
 #include <functional>
 #include <string>
@@ -21,7 +22,7 @@ struct BenchRequest {
   int64_t steps = 20;
   int64_t resident_at_main_bytes = 0;  // VmRSS at entry of main
   double rehearse_s = 0.15;
-  // Called after the steps, since it allocates memory.
+  // Called after the steps, since it allocates memory; may be empty.
   std::function<Result<MachinePeaks>(DType operands)> measure_peaks;
 };
 
@@ -34,6 +35,9 @@ struct BenchResult {
   MachinePeaks peaks;
   double model_flops = 0;  // of matmuls and convolutions, forward and backward
   double flops_floor_s = 0, roofline_step_s = 0;
+  int ranks = 1;
+  double compute_s = 0;          // of several ranks: planned, of what exchanges nothing
+  bool virtual_compute = false;  // that was slept, and losses mean nothing
 };
 
 Result<BenchResult> BenchStep(const BenchRequest& request, const Machine& machine);

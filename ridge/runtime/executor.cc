@@ -12,6 +12,7 @@
 #include <span>
 
 #include "ridge/core/process.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/mesh_kernels.h"
 #include "ridge/runtime/tree_nodes.h"
@@ -124,6 +125,7 @@ struct Executor::CompiledStep {
   int loss_node = -1;  // makes the output "loss"
   const void* loss = nullptr;
   TensorType loss_type;
+  std::vector<double> planned_s;  // by node, with virtual compute: what one run of it lasts
 };
 
 namespace {
@@ -137,12 +139,13 @@ size_t MostNodes(const Program& program) {
 }  // namespace
 
 Executor::Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
-                   Communicator* communicator)
+                   Communicator* communicator, VirtualCompute* compute)
     : program_(std::move(program)),
       backend_(backend),
       device_(backend.device()),
       arena_(std::move(arena)),
-      communicator_(communicator) {}
+      communicator_(communicator),
+      compute_(compute) {}
 
 // What is still enqueued after an error uses the arena.
 Executor::~Executor() {
@@ -150,11 +153,12 @@ Executor::~Executor() {
 }
 
 Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& backend,
-                                                   Communicator* communicator) {
+                                                   Communicator* communicator,
+                                                   VirtualCompute* compute) {
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Memory> arena,
                          backend.device().Allocate(program.arena_bytes));
   std::unique_ptr<Executor> executor(
-      new Executor(std::move(program), backend, std::move(arena), communicator));
+      new Executor(std::move(program), backend, std::move(arena), communicator, compute));
   RIDGE_RETURN_IF_ERROR(executor->Compile());
   RIDGE_ASSIGN_OR_RETURN(executor->transfers_,
                          Transfers::Create(executor->program_, backend, *executor->arena_));
@@ -175,7 +179,11 @@ Status Executor::Compile() {
       ready.first_slice = FirstSliceOf(step, places[n]);
       compiled->nodes.push_back(std::move(ready));
     }
-    WatchLoss(step, *compiled);
+    if (compute_ == nullptr) {
+      WatchLoss(step, *compiled);
+    } else {
+      MakeVirtual(step, *compiled);
+    }
     compiled_.push_back(std::move(compiled));
   }
   for (int i = 0; i < device_.streams(); ++i) joins_.push_back(device_.MakeEvent());
@@ -315,6 +323,23 @@ void Executor::WatchLoss(const StepPlan& step, CompiledStep& compiled) const {
   }
 }
 
+void Executor::MakeVirtual(const StepPlan& step, CompiledStep& compiled) const {
+  compiled.planned_s.resize(step.nodes.size());
+  for (size_t n = 0; n < step.nodes.size(); ++n) {
+    std::unique_ptr<Kernel>& kernel = compiled.nodes[n].kernel;
+    kernel = IsCollective(step, step.nodes[n]) ? compute_->Around(std::move(kernel))
+                                               : compute_->MakeKernel(compiled.planned_s[n]);
+  }
+}
+
+// The plan's times may have changed since the last run.
+void Executor::StartVirtual(int step, CompiledStep& compiled) const {
+  const std::vector<double> planned_s =
+      PlannedNodeSeconds(program_.steps[static_cast<size_t>(step)]);
+  std::copy(planned_s.begin(), planned_s.end(), compiled.planned_s.begin());
+  compute_->Restart();
+}
+
 Status Executor::RunNode(CompiledNode& node, Coord coord, Stream& stream) {
   Operands& operands = node.At(coord);
   return node.kernel->Enqueue(stream, {operands.inputs, operands.outputs, node.workspace});
@@ -324,6 +349,7 @@ Status Executor::Run(int step, int slot) {
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
   Stream& stream = device_.stream(0);
   if (timing_) StartTiming(compiled);
+  if (compute_ != nullptr) StartVirtual(step, compiled);
   transfers_->UploadInputs(step, slot);
   for (std::span<std::byte> sum : compiled.sums)
     stream.Clear(sum.data(), static_cast<int64_t>(sum.size()));
@@ -332,6 +358,7 @@ Status Executor::Run(int step, int slot) {
   // After an error exchanges may be under way, which all ranks have begun.
   if (!ran.ok() && exchange_ != nullptr) exchange_->thread.Drain();
   RIDGE_RETURN_IF_ERROR(ran);
+  if (compute_ != nullptr) compute_->Settle();
   return stream.Synchronize();
 }
 

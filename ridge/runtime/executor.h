@@ -12,6 +12,7 @@
 #include "ridge/dist/communicator.h"
 #include "ridge/plan/program.h"
 #include "ridge/runtime/transfers.h"
+#include "ridge/runtime/virtual_compute.h"
 
 namespace ridge {
 
@@ -22,10 +23,12 @@ class Executor {
  public:
   // Allocates the arena on the backend's device and creates every kernel.  `backend` must outlive
   // the executor, and so must `communicator`, over which the program's collectives run; without it
-  // they fail.  Fails with kUnsupported where a tree's sums lie in memory that the host does not
-  // reach.
+  // they fail.  With `compute`, which outlives it too, kernels that exchange nothing only last as
+  // long as they are planned.  Fails with kUnsupported where a tree's sums lie in memory that the
+  // host does not reach.
   static Result<std::unique_ptr<Executor>> Create(Program program, Backend& backend,
-                                                  Communicator* communicator = nullptr);
+                                                  Communicator* communicator = nullptr,
+                                                  VirtualCompute* compute = nullptr);
   ~Executor();
 
   const Program& program() const { return program_; }
@@ -72,7 +75,7 @@ class Executor {
   struct CompiledRegion;
   struct Coord;
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
-           Communicator* communicator);
+           Communicator* communicator, VirtualCompute* compute);
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node, bool in_loop);
   Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node);
@@ -82,6 +85,8 @@ class Executor {
   std::byte* Address(const StepPlan& step, int value, Coord coord) const;
   std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
+  void MakeVirtual(const StepPlan& step, CompiledStep& compiled) const;
+  void StartVirtual(int step, CompiledStep& compiled) const;
   void StartTiming(CompiledStep& compiled);
   void MakeEvents(CompiledRegion& region);
 
@@ -105,6 +110,7 @@ class Executor {
   Device& device_;
   std::unique_ptr<Memory> arena_;
   Communicator* const communicator_;
+  VirtualCompute* const compute_;  // null: kernels run
   int threads_ = 1;
   std::unique_ptr<TreeExchange> exchange_;  // null: exchanges run in line, or none does
   std::unique_ptr<Transfers> transfers_;

@@ -35,6 +35,15 @@ class RankPlans(RidgeTest):
         plan = self.read_json("run/plan.json")
         self.assertEqual(plan["communication"]["source"], f"{times['mpi']}, measured {times['made_at'][:10]}")
 
+    def test_a_bench_of_ranks_has_their_plan_and_virtual_compute_says_that_it_is(self):
+        words = ["bench", "step", "mlp", "--batch", "8", "--devices", "2", "--threads", "1", "--steps", "3", "--overlap", "on"]
+        real = json.loads(self.ok(*words, "--json", "-q"))
+        self.assertEqual((real["ranks"], real["virtual_compute"]), (2, False))
+        self.assertAlmostEqual(real["planned"]["compute_s"] + real["planned"]["communication_s"], real["planned"]["step_s"])
+        said = self.ok(*words, "-q", env={"RIDGE_TEST_COMPUTE": "virtual"})
+        self.assertIn("virtual compute: kernels slept as long as they are planned, and computed nothing", said)
+        self.assertNotIn("loss", said)
+
     def test_a_damaged_table_is_measured_again(self):
         env = self.own_cache()
         self.ok(*TRAIN, "--steps", "2", "-q", env=env)

@@ -119,7 +119,8 @@ bool IsOfBucket(const PlannedNode& node, const char* kernel) {
   return IsTreeNode(node) && node.choice.kernel == kernel;
 }
 
-// Buckets leave in order, while others are computed: a wait takes what is left of its bucket.
+// Buckets leave in order, while others are computed: a wait takes what is left of its bucket, and a
+// gather comes behind those that left before it.
 class BucketQueue {
  public:
   // REQUIRES: the step has buckets.
@@ -146,6 +147,10 @@ class BucketQueue {
       } else if (IsOfBucket(node, kTreeSumWaitKernel)) {
         SetSeconds(std::max(0.0, done_s_.at(node.sums.front()) - now_s), node);
         now_s += node.modelled_s;
+      } else if (IsOfBucket(node, kAllGatherKernel)) {
+        free_s_ = std::max(free_s_, now_s) + node_s_[n];
+        SetSeconds(free_s_ - now_s, node);
+        node_s_[n] = node.modelled_s;
       }
       const bool all = loop_.in_step && loop_.Holds(static_cast<int>(n));
       now_s += node_s_[n] * static_cast<double>(all ? RunsOf(static_cast<int>(n)) : 1);

@@ -94,9 +94,9 @@ Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Execut
 
 Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobData* data,
                                               const RehearsalOptions& options, PlannedJob& job) {
-  RIDGE_ASSIGN_OR_RETURN(
-      std::unique_ptr<Executor> executor,
-      Executor::Create(std::move(job.program), *machine.backend, machine.communicator));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(job.program), *machine.backend,
+                                          machine.communicator, machine.compute));
   job.program = {};
   (void)malloc_trim(0);  // of the plans that were compared nothing stays resident
   if (options.will_run) executor->TouchArena();
@@ -106,7 +106,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   if (executor->program().place && data != nullptr) to_come += WholeVariables::kMostBytes;
   if (data != nullptr)
     to_come += ReportToCome(executor->program()) + LayoutCopiesToCome(executor->program());
-  if (options.kernels_s > 0) {
+  if (options.kernels_s > 0 && machine.compute == nullptr) {
     RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeKernels(machine, options.kernels_s, *executor));
     to_come += code;
     // Ranks would have to agree on the number of updates.

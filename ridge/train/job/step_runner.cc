@@ -33,20 +33,18 @@ std::vector<StepRunner::Form> StepRunner::FormsOf(const Executor& executor, cons
   return forms;
 }
 
-// What a slice reads of the whole batch, where only a share of it is here.
-Result<BatchSpec> StepRunner::WithWholeInputs(const JobData& data) const {
-  BatchSpec spec = data.train_spec;
-  const std::vector<PersistentValue>& values = executor_.program().persistent;
+Result<BatchSpec> WithWholeInputs(const Executor& executor, BatchSpec spec, const Source& train) {
+  const std::vector<PersistentValue>& values = executor.program().persistent;
   const bool any = std::any_of(values.begin(), values.end(), [](const PersistentValue& value) {
     return IsWholeInput(value.name);
   });
   if (!any) return spec;
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<FieldMap> maps, MatchFields(spec, *data.train));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<FieldMap> maps, MatchFields(spec, train));
   for (size_t i = 0; i < maps.size(); ++i) {
-    InputSpec whole = data.train_spec.inputs[i];
+    InputSpec whole = spec.inputs[i];
     whole.name = kWholePrefix + whole.name;
-    if (executor_.FindPersistent(whole.name) == nullptr) continue;
-    whole.field = data.train->fields()[static_cast<size_t>(maps[i].field)].name;
+    if (executor.FindPersistent(whole.name) == nullptr) continue;
+    whole.field = train.fields()[static_cast<size_t>(maps[i].field)].name;
     whole.whole = true;
     spec.inputs.push_back(std::move(whole));
   }
@@ -63,7 +61,7 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   options.lengths = data.lengths;
   options.share = SampleShareOf(executor_.program());
   std::vector<BatchSpec> specs = data.length_specs;
-  RIDGE_ASSIGN_OR_RETURN(BatchSpec whole, WithWholeInputs(data));
+  RIDGE_ASSIGN_OR_RETURN(BatchSpec whole, WithWholeInputs(executor_, data.train_spec, *data.train));
   specs.push_back(std::move(whole));
   std::vector<BatchForm> forms;
   for (size_t f = 0; f < specs.size(); ++f)

@@ -13,6 +13,10 @@
 
 namespace ridge {
 
+// The inputs of a training batch: with those that a slice reads of the whole batch, where only a
+// share of it is here.
+Result<BatchSpec> WithWholeInputs(const Executor& executor, BatchSpec spec, const Source& train);
+
 class StepRunner {
  public:
   // REQUIRES: `executor` runs the job's program and outlives this.
@@ -54,7 +58,6 @@ class StepRunner {
   int batch_step() const { return forms_.back().step; }
 
  private:
-  Result<BatchSpec> WithWholeInputs(const JobData& data) const;
   Status RunBatch(const Scalars& scalars, int64_t index, Update& update);
   Status Execute(int step, int slot);
 

@@ -504,6 +504,23 @@ TEST_F(RanksTest, TheLossLeavesFirstAndUpdatesFollowTheirBuckets) {
   EXPECT_LT(at("tok.weight.updated"), static_cast<std::ptrdiff_t>(order.size()));
 }
 
+// One thread exchanges in the order of the plan: a bucket takes a second here, a gather half of
+// one.
+TEST_F(RanksTest, AGatherIsPlannedBehindTheBucketsThatLeftBefore) {
+  TrainOptions options = Request("resnet18:image=32,classes=4", "none").options;
+  options.clip_norm = 0;
+  const Program program = PlanOverlapped(options, 0);
+  double queue_s = 0;
+  for (const Collective& of : CollectivesOf(program)) {
+    if (of.step == "train")
+      queue_s += static_cast<double>(of.count) * (of.op == "all_gather" ? 0.5 : 1);
+  }
+  int64_t kinds = 0;
+  const double exposed_s = ExposedSeconds(options, /*overlaps=*/true, 1, kinds);
+  EXPECT_LE(exposed_s, queue_s);
+  EXPECT_GT(exposed_s, queue_s - 1);  // the step takes milliseconds
+}
+
 // What is recomputed pays by what a rank computes, and is that of the largest share on all.
 TEST_F(RanksTest, RanksOfUnequalSharesHaveTheSameKernelsAndExchangeInOneOrder) {
   for (const char* model : {kGpt, "resnet18:image=32,classes=4"}) {

@@ -16,6 +16,8 @@
 
 namespace ridge {
 
+class VirtualCompute;
+
 struct Machine {
   Backend* backend = nullptr;                    // not owned; nullptr: the device is not here
   KernelQuery* planned = nullptr;                // not owned: answers for a device that is not here
@@ -39,6 +41,7 @@ struct Machine {
   SumTimes sums = {};                     // of so many ranks; not known: by the device's rates
   std::optional<DeviceGroup> group = {};  // ranks on such devices, which are not here
   bool overlaps_exchange = false;         // of gradients between ranks: `--overlap`
+  VirtualCompute* compute = nullptr;      // not owned; nullptr: kernels run
 
   void Join(Communicator& job) {
     rank = job.rank();
