@@ -14,9 +14,6 @@
 #error "mpi.h is neither Open MPI's nor MPICH's"
 #endif
 
-/* One tag: messages of two ranks keep their order. */
-static const int kTag = 1;
-
 static int32_t Join(int32_t* rank, int32_t* size, int32_t* serialized) {
   int level = 0, error = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
   *serialized = level >= MPI_THREAD_SERIALIZED;
@@ -30,13 +27,15 @@ static int32_t Leave(void) { return MPI_Finalize(); }
 
 static void Abort(int32_t exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
-static int32_t Send(const void* bytes, int32_t count, int32_t to, void* requests, int32_t index) {
-  return MPI_Isend(bytes, count, MPI_BYTE, to, kTag, MPI_COMM_WORLD,
+static int32_t Send(const void* bytes, int32_t count, int32_t to, int32_t tag, void* requests,
+                    int32_t index) {
+  return MPI_Isend(bytes, count, MPI_BYTE, to, tag, MPI_COMM_WORLD,
                    (MPI_Request*)requests + index);
 }
 
-static int32_t Receive(void* bytes, int32_t count, int32_t from, void* requests, int32_t index) {
-  return MPI_Irecv(bytes, count, MPI_BYTE, from, kTag, MPI_COMM_WORLD,
+static int32_t Receive(void* bytes, int32_t count, int32_t from, int32_t tag, void* requests,
+                       int32_t index) {
+  return MPI_Irecv(bytes, count, MPI_BYTE, from, tag, MPI_COMM_WORLD,
                    (MPI_Request*)requests + index);
 }
 

@@ -41,10 +41,10 @@ int32_t Post(char kind, const void* bytes, int32_t count, int32_t rank, int32_t 
   world.messages.push_back({kind, bytes, count, rank});
   return 0;
 }
-int32_t Send(const void* bytes, int32_t count, int32_t to, void*, int32_t index) {
+int32_t Send(const void* bytes, int32_t count, int32_t to, int32_t, void*, int32_t index) {
   return world.send_error != 0 ? world.send_error : Post('s', bytes, count, to, index);
 }
-int32_t Receive(void* bytes, int32_t count, int32_t from, void*, int32_t index) {
+int32_t Receive(void* bytes, int32_t count, int32_t from, int32_t, void*, int32_t index) {
   return Post('r', bytes, count, from, index);
 }
 // The last one first.

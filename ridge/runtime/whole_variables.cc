@@ -15,7 +15,7 @@ int64_t PieceElements(DType dtype) { return WholeVariables::kPieceBytes / BytesP
 
 }  // namespace
 
-WholeVariables::WholeVariables(Executor& executor, Communicator* communicator)
+MeshVariables::MeshVariables(Executor& executor, Communicator* communicator)
     : executor_(executor),
       communicator_(communicator),
       place_(*executor.program().place),
@@ -31,7 +31,7 @@ WholeVariables::WholeVariables(Executor& executor, Communicator* communicator)
 }
 
 // Of those that have the same part the first one.
-bool WholeVariables::IsSource(const Split& split, int64_t device) const {
+bool MeshVariables::IsSource(const Split& split, int64_t device) const {
   const std::vector<int64_t> coordinates = place_.mesh.CoordinatesOf(device);
   for (size_t axis = 0; axis < coordinates.size(); ++axis) {
     if (coordinates[axis] > 0 && split.CutBy(static_cast<int>(axis)) == nullptr) return false;
@@ -39,7 +39,7 @@ bool WholeVariables::IsSource(const Split& split, int64_t device) const {
   return true;
 }
 
-WholeVariables::Variable WholeVariables::Describe(const PersistentValue& value) const {
+MeshVariables::Variable MeshVariables::Describe(const PersistentValue& value) const {
   const auto& [type, init, split] = *value.whole;
   Variable variable = {type, split, PartRuns(type.dims, split, place_), {}};
   for (int64_t device = 0; device < place_.mesh.devices(); ++device) {
@@ -52,14 +52,14 @@ WholeVariables::Variable WholeVariables::Describe(const PersistentValue& value) 
 
 // Calls piece(begin, end) for ranges of the whole's elements.
 template <typename F>
-Status WholeVariables::ForEachPiece(const Variable& variable, const F& piece) const {
+Status MeshVariables::ForEachPiece(const Variable& variable, const F& piece) const {
   const int64_t elements = variable.type.elements(), most = PieceElements(variable.type.dtype);
   for (int64_t begin = 0; begin < elements; begin += most)
     RIDGE_RETURN_IF_ERROR(piece(begin, std::min(begin + most, elements)));
   return Status();
 }
 
-void WholeVariables::TakePart(const Variable& variable, const std::byte* piece, int64_t begin,
+void MeshVariables::TakePart(const Variable& variable, const std::byte* piece, int64_t begin,
                               int64_t end, std::byte* part) const {
   const int64_t size = BytesPerElement(variable.type.dtype);
   variable.own.ForEachWithin(begin, end, [&](int64_t whole, int64_t own, int64_t count) {
@@ -69,7 +69,7 @@ void WholeVariables::TakePart(const Variable& variable, const std::byte* piece, 
 }
 
 // `from`: the elements of the runs within the piece, side by side.
-void WholeVariables::PutIntoPiece(const Variable& variable, const PartRuns& runs,
+void MeshVariables::PutIntoPiece(const Variable& variable, const PartRuns& runs,
                                   const std::byte* from, int64_t begin, int64_t end) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   const int64_t first = runs.FirstFrom(begin);
@@ -79,7 +79,7 @@ void WholeVariables::PutIntoPiece(const Variable& variable, const PartRuns& runs
   });
 }
 
-Status WholeVariables::Write(size_t index, const Fill& fill) {
+Status MeshVariables::Write(size_t index, const Fill& fill) {
   const Variable& variable = variables_.at(index);
   auto* part = static_cast<std::byte*>(executor_.transfers().Edit(index));
   const int64_t size = BytesPerElement(variable.type.dtype);
@@ -92,7 +92,7 @@ Status WholeVariables::Write(size_t index, const Fill& fill) {
   return executor_.transfers().Commit(index);
 }
 
-Status WholeVariables::Initialize(uint64_t seed) {
+Status MeshVariables::Initialize(uint64_t seed) {
   for (const auto& [index, variable] : variables_) {
     const PersistentValue& value = executor_.program().persistent[index];
     if (value.whole->init.kind == Init::Kind::kZeros) continue;  // the parts are zeros already
@@ -108,16 +108,16 @@ Status WholeVariables::Initialize(uint64_t seed) {
   return Status();
 }
 
-Status WholeVariables::Tell(int64_t index) {
+Status MeshVariables::Tell(int64_t index) {
   if (communicator_ == nullptr) return Status();
   std::fill(sends_.begin(), sends_.end(), std::as_bytes(std::span(&index, 1)));
   return communicator_->Exchange(sends_, receives_);
 }
 
-Status WholeVariables::Release() { return Tell(kRelease); }
+Status MeshVariables::Release() { return Tell(kRelease); }
 
 // A rank's elements of a piece are neighbours in its part.
-Status WholeVariables::Send(const Variable& variable, const std::byte* part, int64_t begin,
+Status MeshVariables::Send(const Variable& variable, const std::byte* part, int64_t begin,
                             int64_t end) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   const int64_t count = variable.own.CountWithin(begin, end);
@@ -128,7 +128,7 @@ Status WholeVariables::Send(const Variable& variable, const std::byte* part, int
 }
 
 // Puts a piece together.
-Status WholeVariables::Gather(const Variable& variable, const std::byte* part, int64_t begin,
+Status MeshVariables::Gather(const Variable& variable, const std::byte* part, int64_t begin,
                               int64_t end) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   PutIntoPiece(variable, variable.own, part + variable.own.FirstFrom(begin) * size, begin, end);
@@ -150,7 +150,7 @@ Status WholeVariables::Gather(const Variable& variable, const std::byte* part, i
   return exchanged;
 }
 
-Status WholeVariables::Read(size_t index, const Take& take) {
+Status MeshVariables::Read(size_t index, const Take& take) {
   const Variable& variable = variables_.at(index);
   RIDGE_RETURN_IF_ERROR(Tell(static_cast<int64_t>(index)));
   RIDGE_ASSIGN_OR_RETURN(const void* part, executor_.transfers().Read(index));
@@ -164,7 +164,7 @@ Status WholeVariables::Read(size_t index, const Take& take) {
   return taken;
 }
 
-Status WholeVariables::Serve() {
+Status MeshVariables::Serve() {
   RIDGE_CHECK(!leads(), "rank 0 reads");
   while (true) {
     int64_t index = kRelease;

@@ -17,6 +17,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/kernel_times.h"
+#include "ridge/runtime/stage_variables.h"
 #include "ridge/train/job/balanced_classes.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
@@ -105,6 +106,7 @@ class TrainRun {
   Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   Status Refuse();
+  Status CheckAllFit(const Program& program);
   Status Summarize(const LoopResult& result, RunSummary& summary) const;
   Status GatherRanks(const LoopResult& result, RunSummary& summary);
   int64_t MeasuredSlotBytes() const;
@@ -405,6 +407,23 @@ Status TrainRun::Refuse() {
   return DoesNotFit(refusal);
 }
 
+// Stages need different bytes, and all ranks go on together or none.
+Status TrainRun::CheckAllFit(const Program& program) {
+  if (program.pipeline == nullptr) return job_.fits() ? Status() : Refuse();
+  RIDGE_ASSIGN_OR_RETURN(const auto all,
+                         ranks_.All({static_cast<double>(job_.memory.needed_bytes()),
+                                     static_cast<double>(job_.limit_bytes)}));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank][0] <= all[rank][1]) continue;
+    return Status(ErrorCode::kOutOfMemory,
+                  fmt::format("rank {} needs {}; {} {}. hint: a larger p, or a smaller --batch with "
+                              "more --accumulate",
+                              rank, FormatBytes(static_cast<int64_t>(all[rank][0])), job_.limit_name,
+                              FormatBytes(static_cast<int64_t>(all[rank][1]))));
+  }
+  return Status();
+}
+
 // All refusals happen here, before anything is written.
 Status TrainRun::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
@@ -429,7 +448,7 @@ Status TrainRun::Prepare() {
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
   if (options_.precision == "auto") options_.precision = job_.options.precision;
-  return job_.fits() ? Status() : Refuse();
+  return CheckAllFit(job_.program);
 }
 
 // A resumed run chooses its kernels by its stored times: the machine's times may have changed
@@ -473,15 +492,16 @@ Status TrainRun::MakeExecutor() {
   RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
   RIDGE_RETURN_IF_ERROR(executor_->transfers().Initialize(options_.seed));
   if (executor_->program().place) {
-    wholes_ = std::make_unique<WholeVariables>(*executor_, machine_.communicator);
+    wholes_ = MakeWholeVariables(*executor_, machine_.communicator);
     RIDGE_RETURN_IF_ERROR(wholes_->Initialize(options_.seed));
   }
   if (!options_.start.empty() && !HasCheckpoint())
     RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_, wholes_.get()));
-  if (job_.fits()) return Status();
+  const Status fits = CheckAllFit(executor_->program());
+  if (fits.ok()) return fits;
   wholes_.reset();
   executor_.reset();  // its memory is free for smaller plans
-  return Refuse();
+  return fits;
 }
 
 Status TrainRun::OpenFolder() {
