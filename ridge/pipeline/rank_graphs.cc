@@ -197,8 +197,21 @@ class RankMaker {
       ranks_.copies[BatchState(info.name)] = BatchCopies(info.name);
     }
     for (const auto& [state, input] : writes) batch.AddUpdate(state, input);
+    AddReceived(batch);
     ranks_.graphs.insert(ranks_.graphs.begin(), {"batch", std::move(batch)});
     return Status();
+  }
+
+  // What is only passed on is in no graph of the chunk.
+  void AddReceived(Graph& to) const {
+    const auto add = [&](int c, const std::vector<std::string>& values) {
+      for (const std::string& value : values)
+        to.AddLeaf(StateLeaf(ChunkState(c, value), micro().type(micro().FindValue(value))));
+    };
+    for (int c = device_; c < cut_.schedule.chunks; c += cut_.schedule.devices) {
+      if (c > 0) add(c, Stage(c - 1).sends_forward);
+      if (c + 1 < cut_.schedule.chunks) add(c, Stage(c + 1).sends_backward);
+    }
   }
 
   // ---- update
@@ -263,6 +276,11 @@ class RankMaker {
     Graph all;  // with all inputs, as `batch`
     all.name = cut_.eval->name;
     for (ValueId id : cut_.eval->ValuesOfKind(ValueKind::kInput)) all.AddLeaf(cut_.eval->value(id));
+    for (int c = device_; c < cut_.schedule.chunks; c += cut_.schedule.devices) {
+      if (c == 0) continue;
+      for (const std::string& value : cut_.eval_stages[static_cast<size_t>(c) - 1].sends)
+        all.AddLeaf(EvalLeaf(EvalState(c, value), cut_.eval->type(cut_.eval->FindValue(value))));
+    }
     for (const GraphOutput& output : cut_.eval->outputs())
       all.AddOutput(output.name, all.AddLeaf(EvalLeaf(EvalOutputState(output.name),
                                                       cut_.eval->type(output.value))));

@@ -15,6 +15,7 @@
 #include "ridge/dist/gather.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/graph/text.h"
+#include "ridge/partition/layouts.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/stage_variables.h"
@@ -793,6 +794,9 @@ Result<TrainOptions> ResolveOptions(const TrainRequest& request, std::vector<std
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.options.out));
   RIDGE_ASSIGN_OR_RETURN(TrainOptions merged, MergeResumed(run.options(), given, request.given));
   merged.out = run.path();  // it may have been moved
+  const Result<Mesh> mesh = ParseMesh(merged.mesh);
+  const bool stages = mesh.ok() && mesh->Find(kPipelineAxis) >= 0;
+  if (!stages && !request.given.contains("pipeline")) merged.pipeline.clear();  // of another mesh
   return merged;
 }
 
