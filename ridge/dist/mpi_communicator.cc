@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kMostMessageBytes = int64_t{1} << 30;  // MPI counts in 32 bits
 constexpr int kExchangeTag = 1, kFirstChannelTag = 2;
-constexpr int kTestsBeforePause = 256;                   // about 10 us
-constexpr std::chrono::microseconds kPause(200);         // 24 KiB of 1 Gbit/s
+constexpr int kTestsBeforePause = 256;            // about 10 us
+constexpr std::chrono::microseconds kPause(200);  // 24 KiB of 1 Gbit/s
 // A message that goes with its announcement, and one that waits for its receiver.
 constexpr size_t kShortMessageBytes = 1024;
 constexpr size_t kLongMessageBytes = size_t{256} << 10;
@@ -168,7 +168,8 @@ Status MpiCommunicator::PostReceives(int from, std::span<std::byte> bytes) {
     const auto count = static_cast<int32_t>(piece.size());
     const auto index = static_cast<int32_t>(requests_.size());
     requests_.push_back({from, count, /*receives=*/true});
-    const int32_t error = api_.receive(piece.data(), count, from, kExchangeTag, mpi_requests_.data(), index);
+    const int32_t error =
+        api_.receive(piece.data(), count, from, kExchangeTag, mpi_requests_.data(), index);
     return error == 0 ? Status() : Fail("cannot receive", error);
   });
 }
@@ -179,7 +180,8 @@ Status MpiCommunicator::PostSends(int to, std::span<const std::byte> bytes) {
     const auto index = static_cast<int32_t>(requests_.size());
     requests_.push_back({to, count, /*receives=*/false});
     sent_bytes_ += count;
-    const int32_t error = api_.send(piece.data(), count, to, kExchangeTag, mpi_requests_.data(), index);
+    const int32_t error =
+        api_.send(piece.data(), count, to, kExchangeTag, mpi_requests_.data(), index);
     return error == 0 ? Status() : Fail("cannot send", error);
   });
 }
@@ -229,8 +231,8 @@ size_t MpiCommunicator::FreeMessage() {
 // Lets MPI work, and notes what has ended.
 Status MpiCommunicator::Progress(int& tests) {
   int32_t done = -1, received = 0;
-  const int32_t error = api_.test(mpi_messages_.data(), static_cast<int32_t>(messages_.size()),
-                                  &done, &received);
+  const int32_t error =
+      api_.test(mpi_messages_.data(), static_cast<int32_t>(messages_.size()), &done, &received);
   if (error != 0) return Fail("cannot pass a message", error);
   if (done < 0) {
     if (++tests > kTestsBeforePause) {
@@ -244,12 +246,11 @@ Status MpiCommunicator::Progress(int& tests) {
   message.done = true;
   if (!message.receives || received == message.bytes) return Status();
   return Status(ErrorCode::kUnavailable,
-                fmt::format("rank {}: rank {} sent {} bytes; {} were expected", rank_,
-                            message.rank, received, message.bytes));
+                fmt::format("rank {}: rank {} sent {} bytes; {} were expected", rank_, message.rank,
+                            received, message.bytes));
 }
 
-Status MpiCommunicator::Send(int to, int channel,
-                             std::span<const std::span<const std::byte>> parts,
+Status MpiCommunicator::Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
                              int64_t most_waiting) {
   const int64_t number = sent_messages_++;
   for (std::span<const std::byte> part : parts) {

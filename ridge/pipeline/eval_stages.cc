@@ -84,10 +84,11 @@ class EvalCut {
       const std::string& name = NameAt(eval_.value(id).name, stage);
       const int home = HomeOf(name);
       if (home == kAnywhere || home == stage) continue;
-      return Status(ErrorCode::kUnsupported,
-                    fmt::format("{}: an evaluation reads '{}' of stage {} in stage {}; stages share "
-                                "no weights. hint: another p",
-                                eval_.Where(node), name, home, stage));
+      return Status(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: an evaluation reads '{}' of stage {} in stage {}; stages share "
+                      "no weights. hint: another p",
+                      eval_.Where(node), name, home, stage));
     }
     return Status();
   }

@@ -31,8 +31,9 @@ struct StateForm {
   std::function<ValueInfo(const ValueInfo& input)> leaf_of;
   // Of an output the states that it is written to, and its name as an output of the step; "": none.
   std::function<std::vector<std::string>(const std::string& value)> states_of;
-  std::function<std::string(const std::string& value)> output_of =
-      [](const std::string&) { return std::string(); };
+  std::function<std::string(const std::string& value)> output_of = [](const std::string&) {
+    return std::string();
+  };
 };
 
 Result<Graph> WithStates(const Graph& from, const StateForm& form) {
@@ -93,8 +94,7 @@ class RankMaker {
   const Graph& micro() const { return cut_.step->micro; }
 
   void Add(const char* what, int chunk, Graph graph) {
-    if (!graph.nodes().empty())
-      ranks_.graphs.push_back({ChunkStep(what, chunk), std::move(graph)});
+    if (!graph.nodes().empty()) ranks_.graphs.push_back({ChunkStep(what, chunk), std::move(graph)});
   }
 
   // ---- forward, backward, weights
@@ -153,8 +153,8 @@ class RankMaker {
   }
 
   void Count(int c, const std::string& value, PipelineOp from) {
-    ranks_.copies[ChunkState(c, value)] = CopiesOf(
-        cut_.schedule, device_, cut_.capacity, {{{from, c}}, Readers(c, value)});
+    ranks_.copies[ChunkState(c, value)] =
+        CopiesOf(cut_.schedule, device_, cut_.capacity, {{{from, c}}, Readers(c, value)});
   }
 
   void CountChunk(int c) {
@@ -321,7 +321,9 @@ void AddUpdateMessages(const PipelineCut& cut, PipelineRole& role) {
   }
   for (size_t s = 0; s < cut.stages.size(); ++s) {
     for (const TiedCopy& copy : cut.stages[s].copies)
-      role.copies.push_back({copy.of, copy.variable, home.at(copy.of),
+      role.copies.push_back({copy.of,
+                             copy.variable,
+                             home.at(copy.of),
                              {cut.schedule.DeviceOf(static_cast<int>(s))},
                              micro.type(micro.FindValue(copy.variable)).bytes()});
   }

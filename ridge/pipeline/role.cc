@@ -18,6 +18,15 @@ std::string EvalState(int chunk, const std::string& value) {
 std::string EvalOutputState(const std::string& output) { return "eval/" + output; }
 std::string ChunkStep(const char* what, int chunk) { return fmt::format("{}.{}", what, chunk); }
 
+int64_t PipelineRole::message_bytes(int device) const {
+  int64_t bytes = 0;
+  for (int c = device; c < schedule.chunks; c += schedule.devices) {
+    const Chunk& chunk = chunks[static_cast<size_t>(c)];
+    bytes += schedule.micros * (chunk.forward_bytes + chunk.backward_bytes);
+  }
+  return bytes;
+}
+
 namespace {
 
 // Positions in a device's list of operations.

@@ -59,6 +59,7 @@ struct PipelineRole {
   std::vector<StageVariable> variables;  // in order of names
   std::string kernels_sha256;            // of all devices' programs
 
+  int64_t message_bytes(int device) const;  // that it sends for the micro batches of an update
   bool has_chunk(int chunk) const { return schedule.DeviceOf(chunk) == device; }
 };
 

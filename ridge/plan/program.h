@@ -57,12 +57,12 @@ struct PersistentValue {
   ValueKind kind = ValueKind::kParameter;  // kParameter, kState or kInput
   ValueRole role = ValueRole::kNone;
   int64_t offset_bytes = 0;
-  int64_t size_bytes = 0;  // in its layout
-  int slot = 0;            // inputs: 0 or 1, double buffered
-  int64_t slices = 1;      // inputs: how many slices' parts it holds
+  int64_t size_bytes = 0;       // in its layout
+  int slot = 0;                 // inputs: 0 or 1, double buffered
+  int64_t slices = 1;           // inputs: how many slices' parts it holds
   bool of_micro_batch = false;  // a state between the stages of a micro batch's step
   int64_t copies = 1;           // of it, side by side in size_bytes
-  Init init;               // parameters and states
+  Init init;                    // parameters and states
   // Of a rank's part, which starts as that part of it, and not as `init`.
   std::optional<WholeVariable> whole = std::nullopt;
 

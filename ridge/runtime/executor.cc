@@ -238,8 +238,8 @@ int64_t CopiesOf(const Program& program, const StepPlan& step, const PlannedNode
     if (value < 0) return;
     const PlannedValue& planned = step.values[static_cast<size_t>(value)];
     if (!planned.persistent) return;
-    copies = std::lcm(
-        copies, program.persistent[static_cast<size_t>(planned.persistent_index)].copies);
+    copies =
+        std::lcm(copies, program.persistent[static_cast<size_t>(planned.persistent_index)].copies);
   };
   for (int value : node.inputs) count(value);
   for (int value : node.outputs) count(value);

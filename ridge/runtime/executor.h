@@ -35,7 +35,7 @@ class Executor {
   const Memory& arena() const { return *arena_; }
   Backend& backend() { return backend_; }
   Communicator* communicator() { return communicator_; }  // nullptr: one rank
-  int threads() const { return threads_; }  // of the backend
+  int threads() const { return threads_; }                // of the backend
 
   // Makes the whole arena resident: in a step, one thread may take many page faults alone.
   // REQUIRES: nothing in the arena is needed; it may be lost.
@@ -54,7 +54,8 @@ class Executor {
   void SetMicroBatch(int64_t micro) { micro_ = micro; }
   // The bytes of a state of a micro batch.  REQUIRES: the host reaches the arena.
   std::span<std::byte> MicroBatchBytes(const std::string& state, int64_t micro) const;
-  // From now on Run(step) calls `run` with the slot; its outputs are those of the step all the same.
+  // From now on Run(step) calls `run` with the slot; its outputs are those of the step all the
+  // same.
   void RunInstead(int step, std::function<Status(int slot)> run);
   int StepIndex(const std::string& name) const;  // -1 when there is none
 

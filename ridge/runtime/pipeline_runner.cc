@@ -88,6 +88,8 @@ void PipelineRunner::PlanOperations() {
     for (std::span<const std::byte> part : planned.sends) message_bytes_ += std::ssize(part);
     operations_.push_back(std::move(planned));
   }
+  RIDGE_CHECK(message_bytes_ == role_.message_bytes(role_.device),
+              "messages are those of the plan");
 }
 
 PipelineRunner::Planned PipelineRunner::PlanOperation(const Operation& o) const {
@@ -198,9 +200,8 @@ Status PipelineRunner::RunOperation(const Planned& planned, const Hooks& hooks, 
     return AddResults(planned, own);
   }
   const CommunicationScope communicates(executor_);
-  return o.is_send()
-             ? ranks_.Send(planned.peer, planned.channel, planned.sends, role_.capacity)
-             : ranks_.Receive(planned.peer, planned.channel, planned.receives);
+  return o.is_send() ? ranks_.Send(planned.peer, planned.channel, planned.sends, role_.capacity)
+                     : ranks_.Receive(planned.peer, planned.channel, planned.receives);
 }
 
 Status PipelineRunner::TakeBatch(int micro, const Hooks& hooks) {
@@ -236,9 +237,9 @@ Result<PipelineRunner::Results> PipelineRunner::TellResults() {
     bad_micro = std::max(bad_micro, told.bad_micro);
   }
   if (bad_micro < 0) return results;
-  return Status(ErrorCode::kFailed, fmt::format("loss is {} in micro batch {}",
-                                                std::isnan(results.loss) ? "nan" : "infinite",
-                                                bad_micro));
+  return Status(ErrorCode::kFailed,
+                fmt::format("loss is {} in micro batch {}",
+                            std::isnan(results.loss) ? "nan" : "infinite", bad_micro));
 }
 
 // ---- update
@@ -287,9 +288,9 @@ Status PipelineRunner::SendCopies() {
       RIDGE_ASSIGN_OR_RETURN(const void* data, transfers.Read(IndexOf(copy.value)));
       const std::span<const std::byte> part(static_cast<const std::byte*>(data),
                                             static_cast<size_t>(copy.bytes));
-      RIDGE_RETURN_IF_ERROR(
-          to == role_.device ? transfers.Write(IndexOf(copy.becomes), data)
-                             : ranks_.Send(to, kCopyChannel, {&part, 1}, /*most_waiting=*/0));
+      RIDGE_RETURN_IF_ERROR(to == role_.device
+                                ? transfers.Write(IndexOf(copy.becomes), data)
+                                : ranks_.Send(to, kCopyChannel, {&part, 1}, /*most_waiting=*/0));
     } else if (to == role_.device) {
       const size_t index = IndexOf(copy.becomes);
       const std::span<std::byte> part(static_cast<std::byte*>(transfers.Edit(index)),
@@ -309,8 +310,7 @@ Status PipelineRunner::Evaluate(int slot) {
       RIDGE_RETURN_IF_ERROR(ranks_.Receive(chunk.from, kEvalChannel, chunk.receives));
     if (chunk.step >= 0) RIDGE_RETURN_IF_ERROR(executor_.Run(chunk.step, slot));
     if (chunk.to >= 0)
-      RIDGE_RETURN_IF_ERROR(
-          ranks_.Send(chunk.to, kEvalChannel, chunk.sends, /*most_waiting=*/0));
+      RIDGE_RETURN_IF_ERROR(ranks_.Send(chunk.to, kEvalChannel, chunk.sends, /*most_waiting=*/0));
   }
   return Exchange(eval_outputs_, kEvalOutputChannel);
 }

@@ -84,8 +84,9 @@ Status StageVariables::SendPieces(size_t index) {
   RIDGE_ASSIGN_OR_RETURN(const void* data, executor_.transfers().Read(here_[index].front()));
   const int64_t bytes = role_.variables[index].type.bytes();
   for (int64_t begin = 0; begin < bytes; begin += kPieceBytes) {
-    const std::span<const std::byte> part(static_cast<const std::byte*>(data) + begin,
-                                          static_cast<size_t>(std::min(kPieceBytes, bytes - begin)));
+    const std::span<const std::byte> part(
+        static_cast<const std::byte*>(data) + begin,
+        static_cast<size_t>(std::min(kPieceBytes, bytes - begin)));
     RIDGE_RETURN_IF_ERROR(communicator_->Send(0, kVariableChannel, {&part, 1}, 0));
   }
   return Status();
@@ -109,8 +110,7 @@ Status StageVariables::Release() {
   return Status();
 }
 
-std::unique_ptr<WholeVariables> MakeWholeVariables(Executor& executor,
-                                                   Communicator* communicator) {
+std::unique_ptr<WholeVariables> MakeWholeVariables(Executor& executor, Communicator* communicator) {
   if (executor.program().pipeline != nullptr)
     return std::make_unique<StageVariables>(executor, communicator);
   return std::make_unique<MeshVariables>(executor, communicator);

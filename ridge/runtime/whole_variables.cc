@@ -60,7 +60,7 @@ Status MeshVariables::ForEachPiece(const Variable& variable, const F& piece) con
 }
 
 void MeshVariables::TakePart(const Variable& variable, const std::byte* piece, int64_t begin,
-                              int64_t end, std::byte* part) const {
+                             int64_t end, std::byte* part) const {
   const int64_t size = BytesPerElement(variable.type.dtype);
   variable.own.ForEachWithin(begin, end, [&](int64_t whole, int64_t own, int64_t count) {
     std::memcpy(part + own * size, piece + (whole - begin) * size,
@@ -70,7 +70,7 @@ void MeshVariables::TakePart(const Variable& variable, const std::byte* piece, i
 
 // `from`: the elements of the runs within the piece, side by side.
 void MeshVariables::PutIntoPiece(const Variable& variable, const PartRuns& runs,
-                                  const std::byte* from, int64_t begin, int64_t end) {
+                                 const std::byte* from, int64_t begin, int64_t end) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   const int64_t first = runs.FirstFrom(begin);
   runs.ForEachWithin(begin, end, [&](int64_t whole, int64_t part, int64_t count) {
@@ -118,7 +118,7 @@ Status MeshVariables::Release() { return Tell(kRelease); }
 
 // A rank's elements of a piece are neighbours in its part.
 Status MeshVariables::Send(const Variable& variable, const std::byte* part, int64_t begin,
-                            int64_t end) {
+                           int64_t end) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   const int64_t count = variable.own.CountWithin(begin, end);
   sends_.assign(sends_.size(), {});
@@ -129,7 +129,7 @@ Status MeshVariables::Send(const Variable& variable, const std::byte* part, int6
 
 // Puts a piece together.
 Status MeshVariables::Gather(const Variable& variable, const std::byte* part, int64_t begin,
-                              int64_t end) {
+                             int64_t end) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   PutIntoPiece(variable, variable.own, part + variable.own.FirstFrom(begin) * size, begin, end);
   if (communicator_ == nullptr) return Status();

@@ -117,8 +117,10 @@ std::vector<StageVariable> VariablesOf(const std::vector<Program>& programs,
       const bool variable = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
       if (!variable || value.of_micro_batch || value.role == ValueRole::kGradient) continue;
       if (copy_of.contains(value.name)) continue;
-      variables.try_emplace(value.name, StageVariable{value.name, value.type, value.kind, value.role,
-                                                      value.init, static_cast<int>(d), {}});
+      variables.try_emplace(
+          value.name,
+          StageVariable{
+              value.name, value.type, value.kind, value.role, value.init, static_cast<int>(d), {}});
     }
   }
   for (const auto& [copy, of] : copy_of) variables.at(of).copies.push_back(copy);
@@ -185,7 +187,6 @@ class Planner {
       limit_bytes.assign(static_cast<size_t>(schedule_.chunks),
                          options_.fit_bytes / chunks_a_device());
     std::optional<PipelineJob> best;
-    double best_s = 0;
     std::set<std::vector<int>> tried;
     for (int round = 0; round < kRounds; ++round) {
       const StageCosts costs(micro_, update_, places, node_s);
@@ -196,13 +197,9 @@ class Planner {
                              MakeStages(step_, *borders, schedule_.separates_weights));
       RIDGE_ASSIGN_OR_RETURN(PlannedCut cut, PlanStages(stages, *borders, costs));
       Rescale(places, *borders, costs, cut, node_s);
-      const double nominal_s = TimeSchedule(schedule_, cut.nominal).makespan_s;
       PipelineJob job = Assemble(std::move(cut));
       if (options_.fit_bytes > 0) limit_bytes = LimitsBehind(job);
-      if (!best || IsBetter(job, nominal_s, *best, best_s)) {
-        best = std::move(job);
-        best_s = nominal_s;
-      }
+      if (!best || IsBetter(job, *best)) best = std::move(job);
     }
     return std::move(*best);
   }
@@ -240,10 +237,9 @@ class Planner {
   bool Fits(const PipelineJob& job) const {
     return options_.fit_bytes == 0 || job.largest_rank().peak_bytes <= options_.fit_bytes;
   }
-  bool IsBetter(const PipelineJob& job, double job_s, const PipelineJob& than,
-                double than_s) const {
+  bool IsBetter(const PipelineJob& job, const PipelineJob& than) const {
     if (Fits(job) != Fits(than)) return Fits(job);
-    return Fits(job) ? job_s < than_s
+    return Fits(job) ? job.nominal_s < than.nominal_s
                      : job.largest_rank().peak_bytes < than.largest_rank().peak_bytes;
   }
 
@@ -316,6 +312,7 @@ class Planner {
     std::vector<ChunkSeconds> seconds;
     for (const PipelineChunk& chunk : job.chunks) seconds.push_back(chunk.seconds);
     job.timeline = TimeSchedule(schedule_, seconds);
+    job.nominal_s = TimeSchedule(schedule_, cut.nominal).makespan_s;
     const std::vector<int64_t> kept_micros = MostKeptMicros(schedule_);
     double update_s = 0;
     for (size_t d = 0; d < job.programs.size(); ++d) {

@@ -36,7 +36,7 @@ struct PipelineRank {
   int64_t kept_micros = 0;  // most micro batches of chunks that it keeps at once
   int64_t kept_bytes = 0;   // of the states of micro batches, with their copies
   int64_t arena_bytes = 0;
-  int64_t peak_bytes = 0;   // of the process
+  int64_t peak_bytes = 0;  // of the process
   double update_s = 0;
 };
 
@@ -52,6 +52,7 @@ struct PipelineJob {
   int64_t exchange_bytes = 0;  // of all stages
   double exchange_s = 0;
   double step_s = 0;        // timeline, the slowest device's update, the exchange
+  double nominal_s = 0;     // of the timeline on the nominal device, without transfers
   double one_device_s = 0;  // kernels of the same update on one device
 
   const PipelineRank& largest_rank() const;

@@ -320,9 +320,10 @@ Result<PlanChoice> SearchPipelinePlan(const SearchRequest& q, const Mesh& mesh) 
                          PlanPipelineJob(q.options, graphs, mesh, kind, q.machine));
   PlanChoice choice;
   choice.program = std::move(job.programs.at(static_cast<size_t>(q.machine.rank)));
-  choice.candidates.push_back({.bytes = job.ranks.at(static_cast<size_t>(q.machine.rank)).peak_bytes,
-                               .seconds = job.step_s,
-                               .chosen = true});
+  choice.candidates.push_back(
+      {.bytes = job.ranks.at(static_cast<size_t>(q.machine.rank)).peak_bytes,
+       .seconds = job.nominal_s,
+       .chosen = true});
   return choice;
 }
 

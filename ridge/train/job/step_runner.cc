@@ -99,12 +99,11 @@ Status StepRunner::RunMicroBatches(const Scalars& scalars, Update& update) {
 }
 
 Status StepRunner::RunStages(const Scalars& scalars, Update& update) {
-  const PipelineRunner::Hooks hooks = {
-      [this](int step, int slot) { return Execute(step, slot); },
-      [&](int micro) { return TakeBatch(scalars, micro, update); },
-      [this](int slot) {
-        if (loader_ != nullptr) loader_->Release(slot);
-      }};
+  const PipelineRunner::Hooks hooks = {[this](int step, int slot) { return Execute(step, slot); },
+                                       [&](int micro) { return TakeBatch(scalars, micro, update); },
+                                       [this](int slot) {
+                                         if (loader_ != nullptr) loader_->Release(slot);
+                                       }};
   RIDGE_ASSIGN_OR_RETURN(const PipelineRunner::Results results, stages_->RunMicroBatches(hooks));
   update.loss = results.loss;
   update.correct = results.correct;

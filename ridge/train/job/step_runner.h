@@ -74,7 +74,7 @@ class StepRunner {
   };
   static std::vector<Form> FormsOf(const Executor& executor, const PlannedJob& job);
   const std::vector<Form> forms_;
-  const int update_step_;  // -1: `train` updates the parameters itself
+  const int update_step_;                   // -1: `train` updates the parameters itself
   std::unique_ptr<PipelineRunner> stages_;  // null: the rank runs whole batches
   Hooks hooks_;
   std::unique_ptr<BatchLoader> loader_;

@@ -12,8 +12,7 @@ using testing::HasSubstr;
 
 constexpr char kLayers[] = "gpt:layers=3,hidden=16,heads=2,context=8,vocab=32";
 constexpr char kTiedLayers[] = "gpt:layers=3,hidden=16,heads=2,context=8,vocab=32,tied=1";
-constexpr char kBert[] =
-    "bert:layers=2,hidden=16,heads=2,inner=32,tokens=8,positions=8,vocab=24";
+constexpr char kBert[] = "bert:layers=2,hidden=16,heads=2,inner=32,tokens=8,positions=8,vocab=24";
 
 struct Stages {
   int ranks;

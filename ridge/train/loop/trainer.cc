@@ -15,7 +15,6 @@
 #include "ridge/dist/gather.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/graph/text.h"
-#include "ridge/partition/layouts.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/stage_variables.h"
@@ -26,6 +25,7 @@
 #include "ridge/train/load/length_forms.h"
 #include "ridge/train/load/onnx_source.h"
 #include "ridge/train/loop/run_once.h"
+#include "ridge/train/loop/stages_fit.h"
 #include "ridge/train/loop/stop_signal.h"
 #include "ridge/train/loop/training_loop.h"
 #include "ridge/train/store/bad_records_file.h"
@@ -107,7 +107,6 @@ class TrainRun {
   Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   Status Refuse();
-  Status CheckAllFit(const Program& program);
   Status Summarize(const LoopResult& result, RunSummary& summary) const;
   Status GatherRanks(const LoopResult& result, RunSummary& summary);
   int64_t MeasuredSlotBytes() const;
@@ -408,23 +407,6 @@ Status TrainRun::Refuse() {
   return DoesNotFit(refusal);
 }
 
-// Stages need different bytes, and all ranks go on together or none.
-Status TrainRun::CheckAllFit(const Program& program) {
-  if (program.pipeline == nullptr) return job_.fits() ? Status() : Refuse();
-  RIDGE_ASSIGN_OR_RETURN(const auto all,
-                         ranks_.All({static_cast<double>(job_.memory.needed_bytes()),
-                                     static_cast<double>(job_.limit_bytes)}));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank][0] <= all[rank][1]) continue;
-    return Status(ErrorCode::kOutOfMemory,
-                  fmt::format("rank {} needs {}; {} {}. hint: a larger p, or a smaller --batch with "
-                              "more --accumulate",
-                              rank, FormatBytes(static_cast<int64_t>(all[rank][0])), job_.limit_name,
-                              FormatBytes(static_cast<int64_t>(all[rank][1]))));
-  }
-  return Status();
-}
-
 // All refusals happen here, before anything is written.
 Status TrainRun::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
@@ -449,7 +431,8 @@ Status TrainRun::Prepare() {
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
   if (options_.precision == "auto") options_.precision = job_.options.precision;
-  return CheckAllFit(job_.program);
+  if (job_.program.pipeline != nullptr) return CheckStagesFit(job_, ranks_);
+  return job_.fits() ? Status() : Refuse();
 }
 
 // A resumed run chooses its kernels by its stored times: the machine's times may have changed
@@ -498,11 +481,11 @@ Status TrainRun::MakeExecutor() {
   }
   if (!options_.start.empty() && !HasCheckpoint())
     RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_, wholes_.get()));
-  const Status fits = CheckAllFit(executor_->program());
-  if (fits.ok()) return fits;
+  if (executor_->program().pipeline != nullptr) return CheckStagesFit(job_, ranks_);
+  if (job_.fits()) return Status();
   wholes_.reset();
   executor_.reset();  // its memory is free for smaller plans
-  return fits;
+  return Refuse();
 }
 
 Status TrainRun::OpenFolder() {
@@ -794,9 +777,6 @@ Result<TrainOptions> ResolveOptions(const TrainRequest& request, std::vector<std
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.options.out));
   RIDGE_ASSIGN_OR_RETURN(TrainOptions merged, MergeResumed(run.options(), given, request.given));
   merged.out = run.path();  // it may have been moved
-  const Result<Mesh> mesh = ParseMesh(merged.mesh);
-  const bool stages = mesh.ok() && mesh->Find(kPipelineAxis) >= 0;
-  if (!stages && !request.given.contains("pipeline")) merged.pipeline.clear();  // of another mesh
   return merged;
 }
 

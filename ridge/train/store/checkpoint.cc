@@ -96,10 +96,9 @@ CheckpointTensors CollectOfStages(Executor& executor, WholeVariables* wholes) {
   const std::vector<StageVariable>& variables = executor.program().pipeline->variables;
   for (size_t i = 0; i < variables.size(); ++i) {
     const StageVariable& variable = variables[i];
-    auto& list =
-        variable.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
-    list.push_back({variable.name, variable.type, &executor.transfers(), i, nullptr, wholes,
-                    variable.role});
+    auto& list = variable.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
+    list.push_back(
+        {variable.name, variable.type, &executor.transfers(), i, nullptr, wholes, variable.role});
   }
   SortByName(tensors);
   return tensors;

@@ -23,8 +23,8 @@ struct PersistentTensor {
   std::string name;
   TensorType type;
   Transfers* transfers = nullptr;
-  size_t index = 0;                  // in the program's persistent values, or in its stages' variables
-  void* data = nullptr;              // without transfers: its bytes in host memory
+  size_t index = 0;      // in the program's persistent values, or in its stages' variables
+  void* data = nullptr;  // without transfers: its bytes in host memory
   WholeVariables* wholes = nullptr;  // where ranks have parts of it
   ValueRole role = ValueRole::kNone;
 
