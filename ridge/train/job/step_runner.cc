@@ -99,11 +99,20 @@ Status StepRunner::RunMicroBatches(const Scalars& scalars, Update& update) {
 }
 
 Status StepRunner::RunStages(const Scalars& scalars, Update& update) {
-  const PipelineRunner::Hooks hooks = {[this](int step, int slot) { return Execute(step, slot); },
-                                       [&](int micro) { return TakeBatch(scalars, micro, update); },
-                                       [this](int slot) {
-                                         if (loader_ != nullptr) loader_->Release(slot);
-                                       }};
+  struct Context {
+    const Scalars& scalars;
+    Update& update;
+    StepRunner& runner;
+  } context = {scalars, update, *this};
+  // One reference each, which a std::function holds without the heap.
+  const PipelineRunner::Hooks hooks = {
+      [&context](int step, int slot) { return context.runner.Execute(step, slot); },
+      [&context](int micro) {
+        return context.runner.TakeBatch(context.scalars, micro, context.update);
+      },
+      [&context](int slot) {
+        if (context.runner.loader_ != nullptr) context.runner.loader_->Release(slot);
+      }};
   RIDGE_ASSIGN_OR_RETURN(const PipelineRunner::Results results, stages_->RunMicroBatches(hooks));
   update.loss = results.loss;
   update.correct = results.correct;

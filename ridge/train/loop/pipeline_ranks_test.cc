@@ -29,6 +29,7 @@ class PipelineRanksTest : public RanksTest {
     TrainRequest request = Request(model, fmt::format("run-{}", runs_++));
     request.options.sums = "running";
     request.options.slices = "1";
+    request.options.validation = "0.02";
     request.options.batch = 4;
     request.options.accumulate = 6;
     request.options.steps = 3;
