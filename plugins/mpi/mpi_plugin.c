@@ -16,9 +16,6 @@
 #error "mpi.h is neither Open MPI's nor MPICH's"
 #endif
 
-/* One tag: messages of two ranks keep their order. */
-static const int kTag = 1;
-
 /* Over TCP Open MPI puts the permission to send a long message behind the bytes of its own one, if
  * both share a connection: two ranks that exchange then send in turn, at half the rate.  With two
  * connections a pair both send at once. */
@@ -42,13 +39,15 @@ static int32_t Leave(void) { return MPI_Finalize(); }
 
 static void Abort(int32_t exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
-static int32_t Send(const void* bytes, int32_t count, int32_t to, void* requests, int32_t index) {
-  return MPI_Isend(bytes, count, MPI_BYTE, to, kTag, MPI_COMM_WORLD,
+static int32_t Send(const void* bytes, int32_t count, int32_t to, int32_t tag, void* requests,
+                    int32_t index) {
+  return MPI_Isend(bytes, count, MPI_BYTE, to, tag, MPI_COMM_WORLD,
                    (MPI_Request*)requests + index);
 }
 
-static int32_t Receive(void* bytes, int32_t count, int32_t from, void* requests, int32_t index) {
-  return MPI_Irecv(bytes, count, MPI_BYTE, from, kTag, MPI_COMM_WORLD,
+static int32_t Receive(void* bytes, int32_t count, int32_t from, int32_t tag, void* requests,
+                       int32_t index) {
+  return MPI_Irecv(bytes, count, MPI_BYTE, from, tag, MPI_COMM_WORLD,
                    (MPI_Request*)requests + index);
 }
 

@@ -26,6 +26,7 @@
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
 #include "ridge/dist/mpirun.h"
+#include "ridge/partition/layouts.h"
 #include "ridge/train/job/slicing.h"
 #include "ridge/train/store/run_folder.h"
 
@@ -113,6 +114,11 @@ int64_t SlicesOf(const TrainOptions& options, int64_t devices) {
 
 // What one rank will have.
 std::string PlanText(const TrainOptions& options, int64_t devices) {
+  if (const Result<Mesh> mesh = ParseMesh(options.mesh);
+      mesh.ok() && mesh->Find(kPipelineAxis) >= 0) {
+    return fmt::format("rank 0 of {}, mesh {}, pipeline {}", devices, options.mesh,
+                       options.pipeline.empty() ? "1f1b" : options.pipeline);
+  }
   if (!options.mesh.empty()) {
     return fmt::format("rank 0 of {}, mesh {}, shard {}", devices, options.mesh,
                        options.shard.empty() ? "none" : options.shard);

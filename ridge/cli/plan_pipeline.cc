@@ -48,6 +48,7 @@ void PrintJson(const TrainOptions& options, const PipelineJob& job) {
     ranks.push_back({{"device", d},
                      {"kept_micro_batches", rank.kept_micros},
                      {"kept_bytes", rank.kept_bytes},
+                     {"arena_bytes", rank.arena_bytes},
                      {"peak_bytes", rank.peak_bytes},
                      {"busy_s", job.timeline.busy_s[d]},
                      {"update_s", rank.update_s}});
@@ -149,9 +150,10 @@ Status PrintPipelinePlan(const TrainOptions& given, const Mesh& mesh,
   RIDGE_ASSIGN_OR_RETURN(const ScheduleKind kind,
                          ParseScheduleKind(pipeline.value_or(kUsualSchedule)));
   RIDGE_ASSIGN_OR_RETURN(const Forward forward, LoadForward(options));
-  RIDGE_ASSIGN_OR_RETURN(
-      const PipelineJob job,
-      PlanPipelineJob(options, forward.graph, forward.facts, mesh, kind, machine));
+  RIDGE_ASSIGN_OR_RETURN(const PipelineGraphs graphs,
+                         PlainPipelineGraphs(options, forward.graph, forward.facts, machine));
+  RIDGE_ASSIGN_OR_RETURN(const PipelineJob job,
+                         PlanPipelineJob(options, graphs, mesh, kind, machine));
   if (json) {
     PrintJson(options, job);
   } else {

@@ -38,6 +38,25 @@ class Communicator {
   virtual Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                           const std::vector<std::span<std::byte>>& receives) = 0;
 
+  // From one rank to another; the other ranks take no part.  Messages of a channel arrive in the
+  // order in which they were sent; channels are numbers below kChannels and independent of each
+  // other.  A message is several parts, as many and as long on both sides.
+  static constexpr int kChannels = 1 << 12;
+  // Returns when at most `most_waiting` messages of the channel to this rank have not been
+  // received, this one included.  Until then the bytes of a message must stay.
+  virtual Status Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
+                      int64_t most_waiting) {
+    (void)to, (void)channel, (void)parts, (void)most_waiting;
+    return Status(ErrorCode::kUnsupported, "these ranks send no messages to each other");
+  }
+  // Returns when the message is there.
+  virtual Status Receive(int from, int channel, std::span<const std::span<std::byte>> parts) {
+    (void)from, (void)channel, (void)parts;
+    return Status(ErrorCode::kUnsupported, "these ranks send no messages to each other");
+  }
+  // Returns when all that was sent has been received.
+  virtual Status FinishSends() { return Status(); }
+
   // Whether waits leave the core to others, at up to 200 us a message: for exchanges beside a step
   // that computes (dist/exchange_thread.h).
   virtual void SetPatient(bool /*patient*/) {}

@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 namespace ridge {
 namespace {
@@ -41,7 +45,41 @@ class Hall {
     }
     changed_.wait(lock, [&] { return meetings_ != meeting || left_ >= 0; });
     if (meetings_ != meeting) return Status();
-    return Status(ErrorCode::kUnavailable, fmt::format("rank {} has left the job", left_));
+    return Left();
+  }
+
+  // --- messages: the receiver copies them from where the sender has them
+
+  Status Send(int from, int to, int channel, std::span<const std::span<const std::byte>> parts,
+              int64_t most_waiting) {
+    std::unique_lock lock(mutex_);
+    std::deque<Message>& box = boxes_[{from, to, channel}];
+    box.emplace_back(parts.begin(), parts.end());
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return std::ssize(box) <= most_waiting || left_ >= 0; });
+    return std::ssize(box) <= most_waiting ? Status() : Left();
+  }
+
+  Status Receive(int from, int to, int channel, std::span<const std::span<std::byte>> parts) {
+    std::unique_lock lock(mutex_);
+    std::deque<Message>& box = boxes_[{from, to, channel}];
+    changed_.wait(lock, [&] { return !box.empty() || left_ >= 0; });
+    if (box.empty()) return Left();
+    const Status taken = Take(box.front(), from, to, parts);
+    box.pop_front();
+    changed_.notify_all();
+    return taken;
+  }
+
+  Status Finish(int from) {
+    std::unique_lock lock(mutex_);
+    const auto done = [&] {
+      return std::all_of(boxes_.begin(), boxes_.end(), [&](const auto& box) {
+        return std::get<0>(box.first) != from || box.second.empty();
+      });
+    };
+    changed_.wait(lock, [&] { return done() || left_ >= 0; });
+    return done() ? Status() : Left();
   }
 
   void Leave(int rank) {
@@ -51,10 +89,31 @@ class Hall {
   }
 
  private:
+  using Message = std::vector<std::span<const std::byte>>;
+
+  static Status Take(const Message& message, int from, int to,
+                     std::span<const std::span<std::byte>> parts) {
+    RIDGE_CHECK(message.size() == parts.size(), "a message has as many parts on both sides");
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (message[i].size() != parts[i].size())
+        return Status(ErrorCode::kInternal,
+                      fmt::format("rank {} sends {} bytes to rank {}, which expects {}", from,
+                                  message[i].size(), to, parts[i].size()));
+      std::copy(message[i].begin(), message[i].end(), parts[i].begin());
+    }
+    return Status();
+  }
+
+  Status Left() const {
+    return Status(ErrorCode::kUnavailable, fmt::format("rank {} has left the job", left_));
+  }
+
   const int ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<const std::vector<std::span<const std::byte>>*> sends_;
+  // By sender, receiver and channel: the messages that wait.
+  std::map<std::tuple<int, int, int>, std::deque<Message>> boxes_;
   int waiting_ = 0;
   int64_t meetings_ = 0;
   int left_ = -1;  // the first rank that left
@@ -90,6 +149,16 @@ class LocalCommunicator : public Communicator {
     RIDGE_RETURN_IF_ERROR(hall_->Meet());
     return received;
   }
+
+  Status Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
+              int64_t most_waiting) override {
+    for (std::span<const std::byte> part : parts) sent_bytes_ += std::ssize(part);
+    return hall_->Send(rank_, to, channel, parts, most_waiting);
+  }
+  Status Receive(int from, int channel, std::span<const std::span<std::byte>> parts) override {
+    return hall_->Receive(from, rank_, channel, parts);
+  }
+  Status FinishSends() override { return hall_->Finish(rank_); }
 
  private:
   const std::shared_ptr<Hall> hall_;

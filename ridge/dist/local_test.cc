@@ -57,6 +57,58 @@ TEST(LocalCommunicatorTest, OtherBytesThanExpectedAreAnError) {
   });
 }
 
+using Part = std::span<const std::byte>;
+
+// What a rank passes to another: one number a message.
+Status SendNumber(Communicator& ranks, int to, int channel, const int& number, int64_t waiting) {
+  const Part part = std::as_bytes(std::span(&number, 1));
+  return ranks.Send(to, channel, {&part, 1}, waiting);
+}
+Result<int> ReceiveNumber(Communicator& ranks, int from, int channel) {
+  int number = -1;
+  const std::span<std::byte> part = std::as_writable_bytes(std::span(&number, 1));
+  RIDGE_RETURN_IF_ERROR(ranks.Receive(from, channel, {&part, 1}));
+  return number;
+}
+
+TEST(LocalMessages, ChannelsAreInOrderAndIndependent) {
+  RunRanks(2, [](Communicator& ranks) {
+    if (ranks.rank() == 0) {
+      const std::vector<int> numbers = {1, 2, 3, 4};
+      for (size_t i = 0; i < numbers.size(); ++i)
+        ASSERT_TRUE(SendNumber(ranks, 1, static_cast<int>(i % 2), numbers[i], 2).ok());
+      ASSERT_TRUE(ranks.FinishSends().ok());
+      EXPECT_EQ(ranks.sent_bytes(), 16);
+    } else {
+      EXPECT_EQ(*ReceiveNumber(ranks, 0, 1), 2);
+      EXPECT_EQ(*ReceiveNumber(ranks, 0, 1), 4);
+      EXPECT_EQ(*ReceiveNumber(ranks, 0, 0), 1);
+      EXPECT_EQ(*ReceiveNumber(ranks, 0, 0), 3);
+    }
+  });
+}
+
+TEST(LocalMessages, ASendReturnsWhenFewEnoughWait) {
+  RunRanks(2, [](Communicator& ranks) {
+    const int numbers[] = {1, 2};
+    if (ranks.rank() == 0) {
+      ASSERT_TRUE(SendNumber(ranks, 1, 0, numbers[0], 1).ok());  // though nobody receives yet
+      ASSERT_TRUE(SendNumber(ranks, 1, 1, numbers[1], 0).ok());
+      ASSERT_TRUE(ranks.FinishSends().ok());
+    } else {
+      EXPECT_EQ(*ReceiveNumber(ranks, 0, 1), 2);
+      EXPECT_EQ(*ReceiveNumber(ranks, 0, 0), 1);
+    }
+  });
+}
+
+TEST(LocalMessages, ARankThatHasLeftSendsNothing) {
+  RunRanks(2, [](Communicator& ranks) {
+    if (ranks.rank() == 0) return;
+    EXPECT_EQ(ReceiveNumber(ranks, 0, 0).status().message(), "rank 0 has left the job");
+  });
+}
+
 TEST(AgreementTest, AnyRankDecidesForAll) {
   RunRanks(3, [](Communicator& communicator) {
     Agreement agreement(&communicator);

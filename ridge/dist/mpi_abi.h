@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define RIDGE_MPI_ABI 1
+#define RIDGE_MPI_ABI 2
 
 struct RidgeMpiApi {
   int32_t abi;
@@ -24,10 +24,12 @@ struct RidgeMpiApi {
   int32_t (*leave)(void);           /* waits for the other ranks */
   void (*abort)(int32_t exit_code); /* ends all ranks */
 
-  /* Start request `index` of the caller's array.  Messages between two ranks arrive in the order in
-   * which they were sent. */
-  int32_t (*send)(const void* bytes, int32_t count, int32_t to, void* requests, int32_t index);
-  int32_t (*receive)(void* bytes, int32_t count, int32_t from, void* requests, int32_t index);
+  /* Start request `index` of the caller's array.  Messages of one tag (below 32768) between two
+   * ranks arrive in the order in which they were sent. */
+  int32_t (*send)(const void* bytes, int32_t count, int32_t to, int32_t tag, void* requests,
+                  int32_t index);
+  int32_t (*receive)(void* bytes, int32_t count, int32_t from, int32_t tag, void* requests,
+                     int32_t index);
   /* `done` is a request that has ended since the last call, -1 when none has; `received` is the
    * number of its bytes if it was a receive. */
   int32_t (*test)(void* requests, int32_t count, int32_t* done, int32_t* received);

@@ -19,8 +19,9 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kMostMessageBytes = int64_t{1} << 30;  // MPI counts in 32 bits
-constexpr int kTestsBeforePause = 256;                   // about 10 us
-constexpr std::chrono::microseconds kPause(200);         // 24 KiB of 1 Gbit/s
+constexpr int kExchangeTag = 1, kFirstChannelTag = 2;
+constexpr int kTestsBeforePause = 256;            // about 10 us
+constexpr std::chrono::microseconds kPause(200);  // 24 KiB of 1 Gbit/s
 // A message that goes with its announcement, and one that waits for its receiver.
 constexpr size_t kShortMessageBytes = 1024;
 constexpr size_t kLongMessageBytes = size_t{256} << 10;
@@ -167,7 +168,8 @@ Status MpiCommunicator::PostReceives(int from, std::span<std::byte> bytes) {
     const auto count = static_cast<int32_t>(piece.size());
     const auto index = static_cast<int32_t>(requests_.size());
     requests_.push_back({from, count, /*receives=*/true});
-    const int32_t error = api_.receive(piece.data(), count, from, mpi_requests_.data(), index);
+    const int32_t error =
+        api_.receive(piece.data(), count, from, kExchangeTag, mpi_requests_.data(), index);
     return error == 0 ? Status() : Fail("cannot receive", error);
   });
 }
@@ -178,7 +180,8 @@ Status MpiCommunicator::PostSends(int to, std::span<const std::byte> bytes) {
     const auto index = static_cast<int32_t>(requests_.size());
     requests_.push_back({to, count, /*receives=*/false});
     sent_bytes_ += count;
-    const int32_t error = api_.send(piece.data(), count, to, mpi_requests_.data(), index);
+    const int32_t error =
+        api_.send(piece.data(), count, to, kExchangeTag, mpi_requests_.data(), index);
     return error == 0 ? Status() : Fail("cannot send", error);
   });
 }
@@ -209,6 +212,100 @@ Status MpiCommunicator::WaitForAll() {
                                 request.rank, received, request.bytes));
     }
   }
+  return Status();
+}
+
+// --- messages ------------------------------------------------------------------------------------
+
+// A place whose request has ended, or a new one.
+size_t MpiCommunicator::FreeMessage() {
+  for (size_t i = 0; i < messages_.size(); ++i) {
+    if (messages_[i].done) return i;
+  }
+  messages_.emplace_back();
+  const size_t bytes = messages_.size() * static_cast<size_t>(api_.request_bytes);
+  mpi_messages_.resize(bytes / sizeof(void*) + 1);
+  return messages_.size() - 1;
+}
+
+// Lets MPI work, and notes what has ended.
+Status MpiCommunicator::Progress(int& tests) {
+  int32_t done = -1, received = 0;
+  const int32_t error =
+      api_.test(mpi_messages_.data(), static_cast<int32_t>(messages_.size()), &done, &received);
+  if (error != 0) return Fail("cannot pass a message", error);
+  if (done < 0) {
+    if (++tests > kTestsBeforePause) {
+      if (late()) return Status(ErrorCode::kUnavailable, watcher_->TakeVerdict());
+      sched_yield();
+    }
+    return Status();
+  }
+  tests = 0;
+  Message& message = messages_[static_cast<size_t>(done)];
+  message.done = true;
+  if (!message.receives || received == message.bytes) return Status();
+  return Status(ErrorCode::kUnavailable,
+                fmt::format("rank {}: rank {} sent {} bytes; {} were expected", rank_, message.rank,
+                            received, message.bytes));
+}
+
+Status MpiCommunicator::Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
+                             int64_t most_waiting) {
+  const int64_t number = sent_messages_++;
+  for (std::span<const std::byte> part : parts) {
+    RIDGE_RETURN_IF_ERROR(ForEachPiece(part, [&](std::span<const std::byte> piece) {
+      const size_t at = FreeMessage();
+      const auto count = static_cast<int32_t>(piece.size());
+      messages_[at] = {to, channel, count, number, /*receives=*/false, /*done=*/false};
+      sent_bytes_ += count;
+      const int32_t error = api_.send(piece.data(), count, to, kFirstChannelTag + channel,
+                                      mpi_messages_.data(), static_cast<int32_t>(at));
+      return error == 0 ? Status() : Fail("cannot send", error);
+    }));
+  }
+  for (int tests = 0; Waiting(to, channel) > most_waiting;) RIDGE_RETURN_IF_ERROR(Progress(tests));
+  return Status();
+}
+
+// Messages, not requests.
+int64_t MpiCommunicator::Waiting(int to, int channel) const {
+  int64_t waiting = 0;
+  for (size_t i = 0; i < messages_.size(); ++i) {
+    const Message& m = messages_[i];
+    if (m.done || m.receives || m.rank != to || m.channel != channel) continue;
+    const auto counted = [&](const Message& other) {
+      return !other.done && !other.receives && other.number == m.number;
+    };
+    if (std::none_of(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(i),
+                     counted))
+      ++waiting;
+  }
+  return waiting;
+}
+
+Status MpiCommunicator::Receive(int from, int channel,
+                                std::span<const std::span<std::byte>> parts) {
+  for (std::span<std::byte> part : parts) {
+    RIDGE_RETURN_IF_ERROR(ForEachPiece(part, [&](std::span<std::byte> piece) {
+      const size_t at = FreeMessage();
+      const auto count = static_cast<int32_t>(piece.size());
+      messages_[at] = {from, channel, count, /*number=*/-1, /*receives=*/true, /*done=*/false};
+      const int32_t error = api_.receive(piece.data(), count, from, kFirstChannelTag + channel,
+                                         mpi_messages_.data(), static_cast<int32_t>(at));
+      return error == 0 ? Status() : Fail("cannot receive", error);
+    }));
+  }
+  const auto open = [](const Message& m) { return m.receives && !m.done; };
+  for (int tests = 0; std::any_of(messages_.begin(), messages_.end(), open);)
+    RIDGE_RETURN_IF_ERROR(Progress(tests));
+  return Status();
+}
+
+Status MpiCommunicator::FinishSends() {
+  const auto open = [](const Message& m) { return !m.done; };
+  for (int tests = 0; std::any_of(messages_.begin(), messages_.end(), open);)
+    RIDGE_RETURN_IF_ERROR(Progress(tests));
   return Status();
 }
 

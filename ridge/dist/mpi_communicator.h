@@ -37,6 +37,10 @@ class MpiCommunicator final : public Communicator {
   // expected of it.  The world is of no use then: Abort.
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override;
+  Status Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
+              int64_t most_waiting) override;
+  Status Receive(int from, int channel, std::span<const std::span<std::byte>> parts) override;
+  Status FinishSends() override;
   void SetPatient(bool patient) override { patient_ = patient; }
   // All waits leave the core to others, whatever SetPatient() says: of ranks that share cores.
   void ShareCores() { shares_cores_ = true; }
@@ -70,6 +74,10 @@ class MpiCommunicator final : public Communicator {
               const std::vector<std::span<std::byte>>& receives);
   Status WaitForAll();
 
+  size_t FreeMessage();
+  Status Progress(int& tests);
+  int64_t Waiting(int to, int channel) const;
+
   struct Request {
     int rank = 0;
     int32_t bytes = 0;
@@ -84,6 +92,16 @@ class MpiCommunicator final : public Communicator {
   int64_t sent_bytes_ = 0, join_bytes_ = 0;
   std::vector<Request> requests_;    // of the exchange that is under way
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them
+  // A request of Send or Receive: a part of a message, or a piece of one.
+  struct Message {
+    int rank = 0, channel = 0;
+    int32_t bytes = 0;
+    int64_t number = 0;  // of the message, for sends
+    bool receives = false, done = true;
+  };
+  std::vector<Message> messages_;
+  std::vector<void*> mpi_messages_;  // room for their requests
+  int64_t sent_messages_ = 0;
   TestDelay delay_;
   std::unique_ptr<RankWatcher> watcher_;  // null: nobody looks
 };

@@ -41,18 +41,18 @@ int32_t Post(char kind, const void* bytes, int32_t count, int32_t rank, int32_t 
   world.messages.push_back({kind, bytes, count, rank});
   return 0;
 }
-int32_t Send(const void* bytes, int32_t count, int32_t to, void*, int32_t index) {
+int32_t Send(const void* bytes, int32_t count, int32_t to, int32_t, void*, int32_t index) {
   return world.send_error != 0 ? world.send_error : Post('s', bytes, count, to, index);
 }
-int32_t Receive(void* bytes, int32_t count, int32_t from, void*, int32_t index) {
+int32_t Receive(void* bytes, int32_t count, int32_t from, int32_t, void*, int32_t index) {
   return Post('r', bytes, count, from, index);
 }
 // The last one first.
 int32_t Test(void*, int32_t count, int32_t* done, int32_t* received) {
-  EXPECT_EQ(count, std::ssize(world.messages));
+  EXPECT_GE(count, std::ssize(world.messages));  // places of messages stay
   *done = -1;
   if (world.silent_tests-- > 0) return 0;
-  for (int32_t i = count - 1; i >= 0; --i) {
+  for (auto i = static_cast<int32_t>(world.messages.size()) - 1; i >= 0; --i) {
     Message& message = world.messages[static_cast<size_t>(i)];
     if (message.done) continue;
     message.done = true;
@@ -120,6 +120,21 @@ TEST_F(MpiCommunicatorTest, AnMpiThatCannotIsRefused) {
   EXPECT_EQ(JoinTwo().status().code(), ErrorCode::kDevice);
   EXPECT_EQ(JoinTwo().status().message(), "rank 0: Open MPI 4.1.4 cannot join the ranks: reason 7");
   EXPECT_EQ(world.left, 0);  // it was never joined
+}
+
+TEST_F(MpiCommunicatorTest, AMessageIsOfParts) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  std::array<std::byte, 5> out{}, in{};
+  const std::array<std::span<const std::byte>, 2> sent = {std::span(out).first(2), std::span(out)};
+  ASSERT_TRUE((*ranks)->Send(1, 3, sent, /*most_waiting=*/0).ok());
+  EXPECT_EQ(Posted(), "s1:2 s1:5");
+  EXPECT_EQ((*ranks)->sent_bytes(), 7);
+  const std::span<std::byte> received(in);
+  ASSERT_TRUE((*ranks)->Receive(1, 3, {&received, 1}).ok());
+  world.missing = 1;
+  EXPECT_EQ((*ranks)->Receive(1, 3, {&received, 1}).message(),
+            "rank 0: rank 1 sent 4 bytes; 5 were expected");
 }
 
 TEST_F(MpiCommunicatorTest, ReceivesAreThereBeforeAnythingIsSent) {

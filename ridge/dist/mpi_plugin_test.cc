@@ -43,7 +43,7 @@ TEST_F(MpiPluginTest, ALibraryThatIsNoPluginIsNamed) {
   ASSERT_NE(dladdr(reinterpret_cast<void*>(&gnu_get_libc_version), &libc), 0);
   Name(libc.dli_fname);
   EXPECT_EQ(LoadMpiPlugin(Mpi::kOpenMpi).status().message(),
-            libc.dli_fname + std::string(" has interface 0; this program has 1. hint: build it "
+            libc.dli_fname + std::string(" has interface 0; this program has 2. hint: build it "
                                          "again: `make build`"));
 }
 

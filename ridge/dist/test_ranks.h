@@ -24,6 +24,16 @@ class LateCommunicator : public Communicator {
     std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));
     return inner_.Exchange(sends, receives);
   }
+  Status Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
+              int64_t most_waiting) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));
+    return inner_.Send(to, channel, parts, most_waiting);
+  }
+  Status Receive(int from, int channel, std::span<const std::span<std::byte>> parts) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));
+    return inner_.Receive(from, channel, parts);
+  }
+  Status FinishSends() override { return inner_.FinishSends(); }
 
  private:
   Communicator& inner_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ridge/core/rounding.h"
 #include "ridge/graph/batch_axis.h"
 
 namespace ridge {
@@ -58,6 +59,12 @@ Result<int> PersistentRegion::IndexOf(const ValueInfo& info, const StepPlan& ste
     value.size_bytes = type.bytes();
     value.slot = slot;
     if (type != info.type) value.slices = step.slices;
+    if (const auto several = copies.find(name); several != copies.end()) {
+      value.of_micro_batch = true;
+      value.purpose = Purpose::kActivations;
+      value.copies = several->second;
+      value.size_bytes = value.copies * RoundUp(type.bytes(), alignment_bytes);
+    }
     value.init = constant ? Init::FromTensor(info.constant) : info.init;
     values.push_back(std::move(value));
   }

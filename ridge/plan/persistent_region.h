@@ -20,6 +20,10 @@ struct PersistentRegion {
 
   // By variable: the layout in which it is kept; the others are row-major.
   std::map<std::string, LayoutId> layouts;
+
+  // The states of a micro batch, and how many copies of each there are.
+  std::map<std::string, int64_t> copies;
+  int64_t alignment_bytes = 64;  // of each
   LayoutId LayoutOf(const std::string& variable) const;
 
   // The index of a variable, input or constant in `values`; a new name is added.  An input gets

@@ -73,6 +73,8 @@ DecidedKernels DecidedBy(const NamedGraph& named, const std::vector<NodeId>& sou
 Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
                    const PlanOptions& options, Program& program) {
   PersistentRegion persistent;
+  persistent.copies = options.copies;
+  persistent.alignment_bytes = kernels.memory().alignment_bytes;
   if (options.layout) persistent.first_reads = OptimizedVariables(graphs);
   std::vector<std::vector<NodeId>> sources;
   for (const NamedGraph& named : graphs) {
@@ -86,6 +88,8 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
   if (voted.variables.empty()) return Status();
   PersistentRegion kept;
   kept.layouts = voted.variables;
+  kept.copies = persistent.copies;
+  kept.alignment_bytes = persistent.alignment_bytes;
   for (size_t s = 0; s < graphs.size(); ++s) {
     const DecidedKernels decided =
         DecidedBy(graphs[s], sources[s], voted.optimizers[s], program.steps[s]);

@@ -23,6 +23,8 @@ struct PlanOptions {
   const std::map<std::string, double>* kernel_s = nullptr;
   InterOp inter_op = {};          // --inter-op
   bool overlap_exchange = false;  // of gradients between ranks (plan/tree_sums.h)
+  // The states of a micro batch of a pipeline, and how many copies of each there are.
+  std::map<std::string, int64_t> copies = {};
 };
 
 // `kernels` decides, by its nominal costs; `measured` predicts times (cost/times.h) and changes

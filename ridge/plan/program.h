@@ -14,6 +14,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@
 #include "ridge/plan/region.h"
 
 namespace ridge {
+
+struct PipelineRole;  // pipeline/role.h
 
 // What a byte of the arena is for; the breakdown's keys.
 enum class Purpose : uint8_t {
@@ -54,12 +57,16 @@ struct PersistentValue {
   ValueKind kind = ValueKind::kParameter;  // kParameter, kState or kInput
   ValueRole role = ValueRole::kNone;
   int64_t offset_bytes = 0;
-  int64_t size_bytes = 0;  // in its layout
-  int slot = 0;            // inputs: 0 or 1, double buffered
-  int64_t slices = 1;      // inputs: how many slices' parts it holds
-  Init init;               // parameters and states
+  int64_t size_bytes = 0;       // in its layout
+  int slot = 0;                 // inputs: 0 or 1, double buffered
+  int64_t slices = 1;           // inputs: how many slices' parts it holds
+  bool of_micro_batch = false;  // a state between the stages of a micro batch's step
+  int64_t copies = 1;           // of it, side by side in size_bytes
+  Init init;                    // parameters and states
   // Of a rank's part, which starts as that part of it, and not as `init`.
   std::optional<WholeVariable> whole = std::nullopt;
+
+  int64_t copy_bytes() const { return size_bytes / copies; }
 };
 
 // In the scratch region, a row-major copy of a variable is followed by the workspace of the kernel
@@ -143,6 +150,8 @@ struct Program {
   std::string device;
   MemorySpace memory;                             // of the device
   std::optional<MeshPlace> place = std::nullopt;  // of the rank, whose graphs are parts
+  // Of a rank whose graphs are stages: what it does in an update; else null.
+  std::shared_ptr<const PipelineRole> pipeline = nullptr;
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;
   int64_t persistent_bytes = 0;

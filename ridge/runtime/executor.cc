@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <numeric>
 #include <span>
 
 #include "ridge/core/process.h"
@@ -72,6 +73,7 @@ struct Executor::Coord {
   int slot = 0;
   int64_t slice = 0;
   int64_t position = 0;  // of a tree: where its sums lie (SliceFold)
+  int64_t micro = 0;     // micro batch
 };
 
 struct Operands {
@@ -81,13 +83,15 @@ struct Operands {
 
 struct Executor::CompiledNode {
   std::unique_ptr<Kernel> kernel;
-  // By slice; all later slices use the last entry.
+  // By slice; all later slices use the last entry.  Where micro batches have copies, by those.
   std::array<std::vector<Operands>, kSlots> operands;
+  int64_t copies = 1;  // common multiple of its operands'
   void* workspace = nullptr;
   int64_t first_slice = 0;
 
   Operands& At(Coord coord) {
     std::vector<Operands>& by_slice = operands[static_cast<size_t>(coord.slot)];
+    if (copies > 1) return by_slice[static_cast<size_t>(coord.micro % copies)];
     return by_slice[std::min(static_cast<size_t>(coord.slice), by_slice.size() - 1)];
   }
 };
@@ -222,6 +226,10 @@ std::byte* Executor::Address(const StepPlan& step, int value, Coord coord) const
   if (const int sum = SumOf(step, value, coord.slice); sum >= 0)
     return arena_->data() + SumOffset(program_, step, sum, coord.position);
   std::byte* base = arena_->data() + coord.slice * planned.slice_bytes;
+  if (planned.persistent) {
+    const PersistentValue& variable = persistent[static_cast<size_t>(planned.persistent_index)];
+    if (variable.copies > 1) base += coord.micro % variable.copies * variable.copy_bytes();
+  }
   if (coord.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
   // Slot 1 of an input follows its slot 0; every other value has one address for both.
   const auto next = static_cast<size_t>(planned.persistent_index) + 1;
@@ -230,6 +238,22 @@ std::byte* Executor::Address(const StepPlan& step, int value, Coord coord) const
 }
 
 namespace {
+
+// After so many micro batches the operands are the same again.
+int64_t CopiesOf(const Program& program, const StepPlan& step, const PlannedNode& node) {
+  int64_t copies = 1;
+  const auto count = [&](int value) {
+    if (value < 0) return;
+    const PlannedValue& planned = step.values[static_cast<size_t>(value)];
+    if (!planned.persistent) return;
+    copies =
+        std::lcm(copies, program.persistent[static_cast<size_t>(planned.persistent_index)].copies);
+  };
+  for (int value : node.inputs) count(value);
+  for (int value : node.outputs) count(value);
+  RIDGE_CHECK(copies == 1 || step.slices == 1, "a micro batch of a pipeline runs in one slice");
+  return copies;
+}
 
 // Number of slices with distinct operands: all if an input is sliced or the sums are a tree's, two
 // if only the first one differs, else one.
@@ -261,9 +285,13 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
   } else {
     RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
   }
+  ready.copies = CopiesOf(program_, step, node);
+  const int64_t entries = ready.copies > 1 ? ready.copies : DistinctSlices(step, node);
   for (int slot = 0; slot < kSlots; ++slot) {
-    for (int64_t slice = 0; slice < DistinctSlices(step, node); ++slice) {
+    for (int64_t entry = 0; entry < entries; ++entry) {
+      const int64_t slice = ready.copies > 1 ? 0 : entry;
       Coord coord = {slot, slice};
+      coord.micro = entry;
       if (step.tree && in_loop)
         coord.position = step.tree->folds[static_cast<size_t>(slice)].position;
       Operands operands;
@@ -345,7 +373,19 @@ Status Executor::RunNode(CompiledNode& node, Coord coord, Stream& stream) {
   return node.kernel->Enqueue(stream, {operands.inputs, operands.outputs, node.workspace});
 }
 
+std::span<std::byte> Executor::MicroBatchBytes(const std::string& state, int64_t micro) const {
+  const PersistentValue* value = FindPersistent(state);
+  RIDGE_CHECK(value != nullptr, "no state '" + state + "'");
+  return {arena_->data() + value->offset_bytes + micro % value->copies * value->copy_bytes(),
+          static_cast<size_t>(value->type.bytes())};
+}
+
+void Executor::RunInstead(int step, std::function<Status(int slot)> run) {
+  instead_[step] = std::move(run);
+}
+
 Status Executor::Run(int step, int slot) {
+  if (const auto other = instead_.find(step); other != instead_.end()) return other->second(slot);
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
   Stream& stream = device_.stream(0);
   if (timing_) StartTiming(compiled);
@@ -354,7 +394,8 @@ Status Executor::Run(int step, int slot) {
   for (std::span<std::byte> sum : compiled.sums)
     stream.Clear(sum.data(), static_cast<int64_t>(sum.size()));
   // What is behind the loop sees its last slice.
-  const Status ran = RunRegion(compiled, compiled.body, {slot, compiled.slices - 1});
+  const Status ran =
+      RunRegion(compiled, compiled.body, {slot, compiled.slices - 1, /*position=*/0, micro_});
   // After an error exchanges may be under way, which all ranks have begun.
   if (!ran.ok() && exchange_ != nullptr) exchange_->thread.Drain();
   RIDGE_RETURN_IF_ERROR(ran);
@@ -367,14 +408,14 @@ Status Executor::RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord
   if (region.kind == Region::Kind::kSequence) return RunParts(compiled, region, coord);
   if (region.in_step) return RunInStep(compiled, region, coord);
   for (int64_t slice = 0; slice < region.trips; ++slice)
-    RIDGE_RETURN_IF_ERROR(RunParts(compiled, region, {coord.slot, slice}));
+    RIDGE_RETURN_IF_ERROR(RunParts(compiled, region, {coord.slot, slice, 0, coord.micro}));
   return Status();
 }
 
 Status Executor::RunInStep(CompiledStep& compiled, CompiledRegion& loop, Coord coord) {
   for (CompiledRegion& part : loop.parts) {
     for (int64_t slice = 0; slice < loop.trips; ++slice)
-      RIDGE_RETURN_IF_ERROR(RunRegion(compiled, part, {coord.slot, slice}));
+      RIDGE_RETURN_IF_ERROR(RunRegion(compiled, part, {coord.slot, slice, 0, coord.micro}));
   }
   return Status();
 }

@@ -3,6 +3,8 @@
 // Create() allocates the arena and creates the kernels; a run uses nothing else.  Not thread-safe.
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,7 +37,8 @@ class Executor {
   Program& mutable_program() { return program_; }  // change times only: offsets are compiled in
   const Memory& arena() const { return *arena_; }
   Backend& backend() { return backend_; }
-  int threads() const { return threads_; }  // of the backend
+  Communicator* communicator() { return communicator_; }  // nullptr: one rank
+  int threads() const { return threads_; }                // of the backend
 
   // Makes the whole arena resident: in a step, one thread may take many page faults alone.
   // REQUIRES: nothing in the arena is needed; it may be lost.
@@ -49,6 +52,14 @@ class Executor {
   // Fails with kFailed right after the node that makes the output "loss" when that is not finite:
   // the parameters, which are updated later, have not changed.
   Status Run(int step, int slot);
+  // Of which micro batch of its update the next runs are: where states of micro batches have
+  // copies, micro batch i has copy i modulo their number.
+  void SetMicroBatch(int64_t micro) { micro_ = micro; }
+  // The bytes of a state of a micro batch.  REQUIRES: the host reaches the arena.
+  std::span<std::byte> MicroBatchBytes(const std::string& state, int64_t micro) const;
+  // From now on Run(step) calls `run` with the slot; its outputs are those of the step all the
+  // same.
+  void RunInstead(int step, std::function<Status(int slot)> run);
   int StepIndex(const std::string& name) const;  // -1 when there is none
 
   // The outputs are read through transfers().
@@ -65,6 +76,7 @@ class Executor {
   // In collectives, of all runs so far: what moves bytes between ranks, adds them, and waits for
   // other ranks.
   double collective_s() const { return collective_s_; }
+  void AddCollectiveSeconds(double seconds) { collective_s_ += seconds; }
   // Reruns `step` up to the loss and names the node that first produces a NaN or infinity:
   // "node 'conv1' (conv)", or the variable that already held one; empty when there is none.
   Result<std::string> FirstNonFinite(int step, int slot);
@@ -118,6 +130,8 @@ class Executor {
   std::vector<std::unique_ptr<Event>> joins_;  // by stream; the main one's is where others begin
   bool timing_ = false;
   double collective_s_ = 0;
+  int64_t micro_ = 0;
+  std::map<int, std::function<Status(int slot)>> instead_;  // by step
 };
 
 }  // namespace ridge

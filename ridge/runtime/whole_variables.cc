@@ -15,7 +15,22 @@ int64_t PieceElements(DType dtype) { return WholeVariables::kPieceBytes / BytesP
 
 }  // namespace
 
-WholeVariables::WholeVariables(Executor& executor, Communicator* communicator)
+std::vector<std::vector<WholeVariables::Range>> WholeVariables::RoundsOf(
+    const std::vector<Range>& ranges, int64_t most) {
+  int64_t longest = 0;
+  for (const Range& range : ranges) longest = std::max(longest, range.end - range.begin);
+  std::vector<std::vector<Range>> rounds;
+  for (int64_t done = 0; done < longest; done += most) {
+    std::vector<Range>& pieces = rounds.emplace_back(ranges);
+    for (Range& piece : pieces) {
+      piece.begin = std::min(piece.begin + done, piece.end);
+      piece.end = std::min(piece.begin + most, piece.end);
+    }
+  }
+  return rounds;
+}
+
+MeshVariables::MeshVariables(Executor& executor, Communicator* communicator)
     : executor_(executor),
       communicator_(communicator),
       place_(*executor.program().place),
@@ -31,7 +46,7 @@ WholeVariables::WholeVariables(Executor& executor, Communicator* communicator)
 }
 
 // Of those that have the same part the first one.
-bool WholeVariables::IsSource(const Split& split, int64_t device) const {
+bool MeshVariables::IsSource(const Split& split, int64_t device) const {
   const std::vector<int64_t> coordinates = place_.mesh.CoordinatesOf(device);
   for (size_t axis = 0; axis < coordinates.size(); ++axis) {
     if (coordinates[axis] > 0 && split.CutBy(static_cast<int>(axis)) == nullptr) return false;
@@ -39,7 +54,7 @@ bool WholeVariables::IsSource(const Split& split, int64_t device) const {
   return true;
 }
 
-WholeVariables::Variable WholeVariables::Describe(const PersistentValue& value) const {
+MeshVariables::Variable MeshVariables::Describe(const PersistentValue& value) const {
   const auto& [type, init, split] = *value.whole;
   Variable variable = {type, split, PartRuns(type.dims, split, place_), {}};
   for (int64_t device = 0; device < place_.mesh.devices(); ++device) {
@@ -52,15 +67,15 @@ WholeVariables::Variable WholeVariables::Describe(const PersistentValue& value) 
 
 // Calls piece(begin, end) for ranges of the whole's elements.
 template <typename F>
-Status WholeVariables::ForEachPiece(const Variable& variable, const F& piece) const {
+Status MeshVariables::ForEachPiece(const Variable& variable, const F& piece) const {
   const int64_t elements = variable.type.elements(), most = PieceElements(variable.type.dtype);
   for (int64_t begin = 0; begin < elements; begin += most)
     RIDGE_RETURN_IF_ERROR(piece(begin, std::min(begin + most, elements)));
   return Status();
 }
 
-void WholeVariables::TakePart(const Variable& variable, const std::byte* piece, int64_t begin,
-                              int64_t end, std::byte* part) const {
+void MeshVariables::TakePart(const Variable& variable, const std::byte* piece, int64_t begin,
+                             int64_t end, std::byte* part) const {
   const int64_t size = BytesPerElement(variable.type.dtype);
   variable.own.ForEachWithin(begin, end, [&](int64_t whole, int64_t own, int64_t count) {
     std::memcpy(part + own * size, piece + (whole - begin) * size,
@@ -69,8 +84,8 @@ void WholeVariables::TakePart(const Variable& variable, const std::byte* piece, 
 }
 
 // `from`: the elements of the runs within the piece, side by side.
-void WholeVariables::PutIntoPiece(const Variable& variable, const PartRuns& runs,
-                                  const std::byte* from, int64_t begin, int64_t end) {
+void MeshVariables::PutIntoPiece(const Variable& variable, const PartRuns& runs,
+                                 const std::byte* from, int64_t begin, int64_t end) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   const int64_t first = runs.FirstFrom(begin);
   runs.ForEachWithin(begin, end, [&](int64_t whole, int64_t part, int64_t count) {
@@ -79,7 +94,7 @@ void WholeVariables::PutIntoPiece(const Variable& variable, const PartRuns& runs
   });
 }
 
-Status WholeVariables::Write(size_t index, const Fill& fill) {
+Status MeshVariables::Write(size_t index, const Fill& fill) {
   const Variable& variable = variables_.at(index);
   auto* part = static_cast<std::byte*>(executor_.transfers().Edit(index));
   const int64_t size = BytesPerElement(variable.type.dtype);
@@ -92,7 +107,7 @@ Status WholeVariables::Write(size_t index, const Fill& fill) {
   return executor_.transfers().Commit(index);
 }
 
-Status WholeVariables::Initialize(uint64_t seed) {
+Status MeshVariables::Initialize(uint64_t seed) {
   for (const auto& [index, variable] : variables_) {
     const PersistentValue& value = executor_.program().persistent[index];
     if (value.whole->init.kind == Init::Kind::kZeros) continue;  // the parts are zeros already
@@ -108,22 +123,22 @@ Status WholeVariables::Initialize(uint64_t seed) {
   return Status();
 }
 
-Status WholeVariables::Tell(int64_t index) {
+Status MeshVariables::Tell(int64_t index) {
   if (communicator_ == nullptr) return Status();
   std::fill(sends_.begin(), sends_.end(), std::as_bytes(std::span(&index, 1)));
   return communicator_->Exchange(sends_, receives_);
 }
 
-Status WholeVariables::Release() { return Tell(kRelease); }
+Status MeshVariables::Release() { return Tell(kRelease); }
 
-std::vector<WholeVariables::Range> WholeVariables::AllToFirst(const Variable& variable) const {
+std::vector<WholeVariables::Range> MeshVariables::AllToFirst(const Variable& variable) const {
   std::vector<Range> ranges(sends_.size());
   ranges[0].end = variable.type.elements();
   return ranges;
 }
 
 // Where what the others send of this rank's piece is received.
-void WholeVariables::AskFor(const Variable& variable, Range piece) {
+void MeshVariables::AskFor(const Variable& variable, Range piece) {
   std::byte* to = received_.data();
   for (const auto& [rank, runs] : variable.sources) {
     if (rank == place_.device) continue;
@@ -134,7 +149,7 @@ void WholeVariables::AskFor(const Variable& variable, Range piece) {
   }
 }
 
-void WholeVariables::PutTogether(const Variable& variable, const std::byte* part, Range piece) {
+void MeshVariables::PutTogether(const Variable& variable, const std::byte* part, Range piece) {
   const int64_t size = BytesPerElement(variable.type.dtype);
   for (const auto& [rank, runs] : variable.sources) {
     const std::byte* from = rank == place_.device ? part + runs.FirstFrom(piece.begin) * size
@@ -144,8 +159,8 @@ void WholeVariables::PutTogether(const Variable& variable, const std::byte* part
 }
 
 // A rank's elements of a piece are neighbours in its part.
-Status WholeVariables::Collect(const Variable& variable, const std::byte* part,
-                               const std::vector<Range>& pieces) {
+Status MeshVariables::Collect(const Variable& variable, const std::byte* part,
+                              const std::vector<Range>& pieces) {
   sends_.assign(sends_.size(), {});
   receives_.assign(receives_.size(), {});
   const int64_t size = BytesPerElement(variable.type.dtype);
@@ -164,21 +179,13 @@ Status WholeVariables::Collect(const Variable& variable, const std::byte* part,
   return exchanged;
 }
 
-Status WholeVariables::ReadRanges(size_t index, const std::vector<Range>& ranges,
-                                  const Take& take) {
+Status MeshVariables::ReadRanges(size_t index, const std::vector<Range>& ranges, const Take& take) {
   const Variable& variable = variables_.at(index);
   RIDGE_ASSIGN_OR_RETURN(const void* part, executor_.transfers().Read(index));
   const int64_t most = PieceElements(variable.type.dtype);
   const int64_t size = BytesPerElement(variable.type.dtype);
-  int64_t longest = 0;
-  for (const Range& range : ranges) longest = std::max(longest, range.end - range.begin);
   Status taken;
-  std::vector<Range> pieces = ranges;
-  for (int64_t done = 0; done < longest; done += most) {
-    for (size_t rank = 0; rank < ranges.size(); ++rank) {
-      pieces[rank].begin = std::min(ranges[rank].begin + done, ranges[rank].end);
-      pieces[rank].end = std::min(pieces[rank].begin + most, ranges[rank].end);
-    }
+  for (const std::vector<Range>& pieces : RoundsOf(ranges, most)) {
     RIDGE_RETURN_IF_ERROR(Collect(variable, static_cast<const std::byte*>(part), pieces));
     const Range own = pieces[static_cast<size_t>(place_.device)];
     if (taken.ok() && own.begin < own.end)
@@ -187,12 +194,12 @@ Status WholeVariables::ReadRanges(size_t index, const std::vector<Range>& ranges
   return taken;
 }
 
-Status WholeVariables::Read(size_t index, const Take& take) {
+Status MeshVariables::Read(size_t index, const Take& take) {
   RIDGE_RETURN_IF_ERROR(Tell(static_cast<int64_t>(index)));
   return ReadRanges(index, AllToFirst(variables_.at(index)), take);
 }
 
-Status WholeVariables::Serve() {
+Status MeshVariables::Serve() {
   RIDGE_CHECK(!leads(), "rank 0 reads");
   while (true) {
     int64_t index = kRelease;

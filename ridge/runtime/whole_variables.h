@@ -1,5 +1,5 @@
-// WholeVariables: the variables of a job whose ranks have parts of them, put together piece by
-// piece.
+// WholeVariables: the variables of a job whose ranks have parts of them, or some of them, put
+// together piece by piece.
 //
 //   rank 0                                 the others
 //   wholes.Read(index, take);              wholes.Serve();
@@ -24,24 +24,23 @@ class WholeVariables {
   static constexpr int64_t kPieceBytes = int64_t{1} << 20;
   static constexpr int64_t kMostBytes = 2 * kPieceBytes;  // of the memory that an object takes
 
-  // `communicator`: null for a job of one rank.  Both outlive this.
-  // REQUIRES: the executor's program has a place.
-  WholeVariables(Executor& executor, Communicator* communicator);
+  virtual ~WholeVariables() = default;
 
-  bool leads() const { return place_.device == 0; }
+  // Rank 0.
+  virtual bool leads() const = 0;
 
   // Sets this rank's parts to those of what the variables start with; call it behind
   // Transfers::Initialize.  Fails as that does.
-  Status Initialize(uint64_t seed);
+  virtual Status Initialize(uint64_t seed) = 0;
 
   // Row-major bytes, and where they begin in the variable.
   using Take = std::function<Status(const void* data, int64_t bytes)>;
   using Fill = std::function<Status(int64_t begin, int64_t bytes, void* to)>;
   // Calls take() with the pieces of a whole variable, in order.  After an error of take() the
   // exchange goes on to its end.  REQUIRES: leads().
-  Status Read(size_t index, const Take& take);
+  virtual Status Read(size_t index, const Take& take) = 0;
   // Takes this rank's part out of pieces that fill() writes.
-  Status Write(size_t index, const Fill& fill);
+  virtual Status Write(size_t index, const Fill& fill) = 0;
 
   // Elements of a whole variable.
   struct Range {
@@ -50,12 +49,32 @@ class WholeVariables {
   // Calls take() with the pieces of this rank's range, in order, at all ranks at the same time:
   // all of them call this, with equal ranges by rank.  After an error of take() the exchange goes
   // on to its end.
-  Status ReadRanges(size_t index, const std::vector<Range>& ranges, const Take& take);
+  virtual Status ReadRanges(size_t index, const std::vector<Range>& ranges, const Take& take) = 0;
 
   // Ranks that do not lead: sends what rank 0 reads until it releases them.
-  Status Serve();
+  virtual Status Serve() = 0;
   // Rank 0.
-  Status Release();
+  virtual Status Release() = 0;
+
+ protected:
+  // Of each range at most so many elements a round, by round and rank.
+  static std::vector<std::vector<Range>> RoundsOf(const std::vector<Range>& ranges, int64_t most);
+};
+
+// By index into the program's persistent values.
+class MeshVariables final : public WholeVariables {
+ public:
+  // `communicator`: null for a job of one rank.  Both outlive this.
+  // REQUIRES: the executor's program has a place.
+  MeshVariables(Executor& executor, Communicator* communicator);
+
+  bool leads() const override { return place_.device == 0; }
+  Status Initialize(uint64_t seed) override;
+  Status Read(size_t index, const Take& take) override;
+  Status Write(size_t index, const Fill& fill) override;
+  Status ReadRanges(size_t index, const std::vector<Range>& ranges, const Take& take) override;
+  Status Serve() override;
+  Status Release() override;
 
  private:
   struct Variable {

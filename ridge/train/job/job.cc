@@ -10,11 +10,13 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/models/model.h"
+#include "ridge/pipeline/role.h"
 #include "ridge/plan/choose/communication.h"
 #include "ridge/plan/hardware/program_memory.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/plan/tree_sums.h"
+#include "ridge/train/job/pipeline_job.h"
 #include "ridge/train/job/read_cost.h"
 #include "ridge/train/job/slicing.h"
 
@@ -247,6 +249,7 @@ Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& fo
 
 double FormSeconds(const PlannedJob& job, const Program& program, int form,
                    double (*seconds_of)(const StepPlan&)) {
+  if (program.pipeline != nullptr) return PipelineUpdateSeconds(program, seconds_of);
   if (job.lengths.empty()) return UpdateSeconds(program, job.options.accumulate, seconds_of);
   return seconds_of(*program.Find(job.lengths[static_cast<size_t>(form)].step));
 }
@@ -365,6 +368,7 @@ Status CheckFits(const PlannedJob& job) {
 }
 
 std::string HashKernelChoices(const Program& program) {
+  if (program.pipeline != nullptr) return program.pipeline->kernels_sha256;
   Sha256 hash;
   if (program.place) hash.Add(fmt::format("mesh {}\n", MeshText(program.place->mesh)));
   for (const StepPlan& step : program.steps) {

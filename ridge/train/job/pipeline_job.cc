@@ -7,9 +7,13 @@
 #include <set>
 
 #include "ridge/core/rounding.h"
+#include "ridge/core/sha256.h"
+#include "ridge/learn/averages.h"
 #include "ridge/pipeline/check_schedule.h"
 #include "ridge/pipeline/cuts.h"
+#include "ridge/pipeline/rank_graphs.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/mesh_job.h"
 
@@ -66,26 +70,6 @@ double SendSecondsOn(const Machine& machine, int64_t bytes) {
   return 2 * static_cast<double>(bytes) / machine.profile.memory.back().bytes_per_s;
 }
 
-std::string StepName(const char* what, size_t chunk) { return fmt::format("{}.{}", what, chunk); }
-
-// The graphs of a device's chunks that have nodes.
-std::vector<NamedGraph> GraphsOf(const std::vector<PipelineStage>& stages,
-                                 const PipelineSchedule& schedule, int device) {
-  std::vector<NamedGraph> graphs;
-  const auto add = [&](const char* what, size_t c, const Graph& graph) {
-    if (!graph.nodes().empty()) graphs.push_back({StepName(what, c), graph});
-  };
-  for (size_t c = 0; c < stages.size(); ++c) {
-    if (schedule.DeviceOf(static_cast<int>(c)) != device) continue;
-    add("forward", c, stages[c].forward);
-    add("backward", c, stages[c].backward);
-    add("weights", c, stages[c].weights);
-    add("numbers", c, stages[c].numbers);
-    add("update", c, stages[c].update);
-  }
-  return graphs;
-}
-
 int64_t* BytesOf(PipelineChunk& chunk, const ValueInfo& info) {
   if (info.kind == ValueKind::kParameter) return &chunk.parameters_bytes;
   if (info.role == ValueRole::kOptimizer) return &chunk.optimizer_bytes;
@@ -120,36 +104,76 @@ int64_t ExchangeBytes(const std::vector<PipelineStage>& stages, size_t own, cons
   return bytes;
 }
 
-// Of a device beside what it keeps for micro batches: variables, one set of the batch's inputs,
-// scratch.  Inputs of the graphs that are kept or received are counted as kept.
-int64_t PlacedBytes(const Program& program, const Graph& micro, const Graph& update) {
-  int64_t bytes = program.arena_bytes;
-  for (const PersistentValue& value : program.persistent) {
-    const bool of_batch = (micro.FindValue(value.name) != kNoValue &&
-                           micro.value(micro.FindValue(value.name)).kind == ValueKind::kInput) ||
-                          (update.FindValue(value.name) != kNoValue &&
-                           update.value(update.FindValue(value.name)).kind == ValueKind::kInput);
-    if (value.kind == ValueKind::kInput && !of_batch) bytes -= value.size_bytes;
+// ---- what all devices know
+
+// The variables of a checkpoint, in order of names.
+std::vector<StageVariable> VariablesOf(const std::vector<Program>& programs,
+                                       const PipelineRole& role) {
+  std::map<std::string, StageVariable> variables;
+  std::map<std::string, std::string> copy_of;
+  for (const UpdateMessage& copy : role.copies) copy_of[copy.becomes] = copy.value;
+  for (size_t d = 0; d < programs.size(); ++d) {
+    for (const PersistentValue& value : programs[d].persistent) {
+      const bool variable = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
+      if (!variable || value.of_micro_batch || value.role == ValueRole::kGradient) continue;
+      if (copy_of.contains(value.name)) continue;
+      variables.try_emplace(
+          value.name,
+          StageVariable{
+              value.name, value.type, value.kind, value.role, value.init, static_cast<int>(d), {}});
+    }
   }
-  return bytes;
+  for (const auto& [copy, of] : copy_of) variables.at(of).copies.push_back(copy);
+  std::vector<StageVariable> all;
+  for (auto& [name, variable] : variables) all.push_back(std::move(variable));
+  return all;
+}
+
+void GiveRoles(PipelineRole role, PipelineJob& job) {
+  role.variables = VariablesOf(job.programs, role);
+  Sha256 hash;
+  for (const Program& program : job.programs) hash.Add(HashKernelChoices(program));
+  role.kernels_sha256 = hash.Hex();
+  for (size_t c = 0; c < role.chunks.size(); ++c) {
+    PipelineRole::Chunk& chunk = role.chunks[c];
+    const ChunkSeconds& seconds = job.chunks[c].seconds;
+    chunk.forward_s = seconds.forward_s;
+    chunk.backward_s = seconds.backward_s;
+    chunk.weights_s = seconds.weights_s;
+    chunk.send_forward_s = seconds.send_forward_s;
+    chunk.send_backward_s = seconds.send_backward_s;
+    chunk.update_s = job.chunks[c].update_s;
+  }
+  for (size_t d = 0; d < job.programs.size(); ++d) {
+    auto own = std::make_shared<PipelineRole>(role);
+    own->device = static_cast<int>(d);
+    job.programs[d].pipeline = std::move(own);
+  }
 }
 
 // A cut of the step, planned.
 struct PlannedCut {
   std::vector<PipelineChunk> chunks;
-  std::vector<int64_t> placed_bytes;   // by device
+  std::vector<Program> programs;       // by device
   std::vector<int64_t> runtime_bytes;  // likewise
-  std::vector<double> nominal_s;       // by chunk: of a micro batch
+  std::vector<ChunkSeconds> nominal;   // by chunk, of a micro batch, on the nominal device
+  PipelineRole role;                   // of device 0
 };
+
+double MicroSeconds(const ChunkSeconds& seconds) {
+  return seconds.forward_s + seconds.backward_s + seconds.weights_s;
+}
 
 class Planner {
  public:
-  // `step` must outlive it.
+  // `step` and `eval` must outlive it.
   Planner(const TrainOptions& options, const PipelineSchedule& schedule, const UntiedStep& step,
-          const Machine& machine, DType operands)
+          const Graph* eval, const Machine& machine, DType operands)
       : options_(options),
         schedule_(schedule),
+        capacity_(std::max(1, LeastCapacity(schedule))),
         step_(step),
+        eval_(eval),
         micro_(step.micro),
         update_(step.update),
         machine_(machine),
@@ -171,11 +195,11 @@ class Planner {
       if (!borders.ok() || !tried.insert(*borders).second) break;
       RIDGE_ASSIGN_OR_RETURN(const std::vector<PipelineStage> stages,
                              MakeStages(step_, *borders, schedule_.separates_weights));
-      RIDGE_ASSIGN_OR_RETURN(const PlannedCut cut, PlanStages(stages, costs));
-      PipelineJob job = Assemble(cut);
+      RIDGE_ASSIGN_OR_RETURN(PlannedCut cut, PlanStages(stages, *borders, costs));
+      Rescale(places, *borders, costs, cut, node_s);
+      PipelineJob job = Assemble(std::move(cut));
       if (options_.fit_bytes > 0) limit_bytes = LimitsBehind(job);
       if (!best || IsBetter(job, *best)) best = std::move(job);
-      Rescale(places, *borders, costs, cut, node_s);
     }
     return std::move(*best);
   }
@@ -215,16 +239,17 @@ class Planner {
   }
   bool IsBetter(const PipelineJob& job, const PipelineJob& than) const {
     if (Fits(job) != Fits(than)) return Fits(job);
-    return Fits(job) ? job.step_s < than.step_s
+    return Fits(job) ? job.nominal_s < than.nominal_s
                      : job.largest_rank().peak_bytes < than.largest_rank().peak_bytes;
   }
 
-  Result<PlannedCut> PlanStages(const std::vector<PipelineStage>& stages, const StageCosts& costs) {
-    PlannedCut cut;
-    cut.chunks.resize(stages.size());
-    cut.nominal_s.resize(stages.size());
+  Result<PlannedCut> PlanStages(const std::vector<PipelineStage>& stages,
+                                const std::vector<int>& borders, const StageCosts& costs) {
+    PlannedCut planned;
+    planned.chunks.resize(stages.size());
+    planned.nominal.resize(stages.size());
     for (size_t c = 0; c < stages.size(); ++c) {
-      PipelineChunk& chunk = cut.chunks[c];
+      PipelineChunk& chunk = planned.chunks[c];
       AddState(stages[c], chunk);
       chunk.exchange_bytes = ExchangeBytes(stages, c, update_, micro_);
       chunk.kept_bytes = costs.KeptBytes(stages[c].begin)[static_cast<size_t>(stages[c].end)];
@@ -233,62 +258,79 @@ class Planner {
       chunk.seconds.send_forward_s = SendSecondsOn(machine_, chunk.forward_bytes);
       chunk.seconds.send_backward_s = SendSecondsOn(machine_, chunk.backward_bytes);
     }
-    for (int d = 0; d < schedule_.devices; ++d) {
-      RIDGE_ASSIGN_OR_RETURN(const Program program,
-                             PlanGraphs(options_.model, GraphsOf(stages, schedule_, d),
-                                        options_.passes, operands_, machine_));
-      cut.placed_bytes.push_back(PlacedBytes(program, micro_, update_));
-      cut.runtime_bytes.push_back(ProfiledRuntimeBytes(machine_.measured().facts(), program));
-      AddSeconds(program, cut);
+    PipelineCut cut = {&step_, stages, schedule_, capacity_, eval_, {}};
+    if (eval_ != nullptr) {
+      RIDGE_ASSIGN_OR_RETURN(cut.eval_stages, CutEvaluation(*eval_, step_, borders));
     }
-    return cut;
+    for (int d = 0; d < schedule_.devices; ++d) {
+      RIDGE_ASSIGN_OR_RETURN(Program program, PlanRank(cut, d));
+      planned.runtime_bytes.push_back(ProfiledRuntimeBytes(machine_.measured().facts(), program));
+      AddSeconds(program, planned);
+      planned.programs.push_back(std::move(program));
+    }
+    planned.role = RoleOf(cut, /*device=*/0);
+    return planned;
+  }
+
+  Result<Program> PlanRank(const PipelineCut& cut, int device) {
+    RIDGE_ASSIGN_OR_RETURN(RankGraphs rank, GraphsOfRank(cut, device));
+    RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(options_.passes));
+    KernelQuery& kernels = machine_.query();
+    RIDGE_ASSIGN_OR_RETURN(
+        const RewrittenGraphs rewritten,
+        RewriteGraphs(std::move(rank.graphs), passes, operands_, /*limits=*/{}, kernels));
+    PlanOptions options = PlanOptionsFor(passes, machine_);
+    options.copies = std::move(rank.copies);
+    return PlanProgram(options_.model, rewritten.graphs, kernels, machine_.measured(), options);
   }
 
   void AddSeconds(const Program& program, PlannedCut& cut) {
     for (size_t c = 0; c < cut.chunks.size(); ++c) {
       PipelineChunk& chunk = cut.chunks[c];
-      const auto seconds = [&](const char* what, bool of_micro) {
-        const StepPlan* step = program.Find(StepName(what, c));
-        if (step == nullptr) return 0.0;
+      double ignored = 0;
+      const auto add = [&](const char* what, double& planned_s, double& nominal_s) {
+        const StepPlan* step = program.Find(ChunkStep(what, static_cast<int>(c)));
+        if (step == nullptr) return;
         chunk.kernels += static_cast<int64_t>(step->nodes.size());
-        if (of_micro) cut.nominal_s[c] += Sum(NodeSecondsBy(machine_.query().nominal(), *step));
-        return Sum(PlannedNodeSeconds(*step));
+        nominal_s += Sum(NodeSecondsBy(machine_.query().nominal(), *step));
+        planned_s += Sum(PlannedNodeSeconds(*step));
       };
-      chunk.seconds.forward_s += seconds("forward", true);
-      chunk.seconds.backward_s += seconds("backward", true);
-      chunk.seconds.weights_s += seconds("weights", true);
-      chunk.update_s += seconds("numbers", false) + seconds("update", false);
+      add("forward", chunk.seconds.forward_s, cut.nominal[c].forward_s);
+      add("backward", chunk.seconds.backward_s, cut.nominal[c].backward_s);
+      add("weights", chunk.seconds.weights_s, cut.nominal[c].weights_s);
+      add("numbers", chunk.update_s, ignored);
+      add("update", chunk.update_s, ignored);
     }
   }
 
-  PipelineJob Assemble(const PlannedCut& cut) const {
+  PipelineJob Assemble(PlannedCut cut) const {
     PipelineJob job;
     job.schedule = schedule_;
     job.capacity = LeastCapacity(schedule_);
-    job.chunks = cut.chunks;
-    std::vector<int64_t> kept;
+    job.chunks = std::move(cut.chunks);
+    job.programs = std::move(cut.programs);
     std::vector<ChunkSeconds> seconds;
-    for (const PipelineChunk& chunk : cut.chunks) {
-      kept.push_back(chunk.kept_bytes);
-      seconds.push_back(chunk.seconds);
-    }
+    for (const PipelineChunk& chunk : job.chunks) seconds.push_back(chunk.seconds);
     job.timeline = TimeSchedule(schedule_, seconds);
-    const std::vector<int64_t> kept_bytes = MostKeptBytes(schedule_, kept);
+    job.nominal_s = TimeSchedule(schedule_, cut.nominal).makespan_s;
     const std::vector<int64_t> kept_micros = MostKeptMicros(schedule_);
     double update_s = 0;
-    for (size_t d = 0; d < kept_bytes.size(); ++d) {
+    for (size_t d = 0; d < job.programs.size(); ++d) {
       PipelineRank rank;
       rank.kept_micros = kept_micros[d];
-      rank.kept_bytes = kept_bytes[d];
-      rank.peak_bytes = cut.placed_bytes[d] + kept_bytes[d] + cut.runtime_bytes[d];
-      for (size_t c = d; c < cut.chunks.size(); c += kept_bytes.size())
-        rank.update_s += cut.chunks[c].update_s;
+      for (const PersistentValue& value : job.programs[d].persistent)
+        rank.kept_bytes += value.of_micro_batch ? value.size_bytes : 0;
+      rank.arena_bytes = job.programs[d].arena_bytes;
+      rank.peak_bytes = rank.arena_bytes + cut.runtime_bytes[d];
+      for (size_t c = d; c < job.chunks.size(); c += job.programs.size())
+        rank.update_s += job.chunks[c].update_s;
       update_s = std::max(update_s, rank.update_s);
       job.ranks.push_back(rank);
     }
     for (const PipelineChunk& chunk : job.chunks) job.exchange_bytes += chunk.exchange_bytes;
     job.exchange_s = job.exchange_bytes > 0 ? SendSecondsOn(machine_, job.exchange_bytes) : 0;
     job.step_s = job.timeline.makespan_s + update_s + job.exchange_s;
+    GiveRoles(std::move(cut.role), job);
     return job;
   }
 
@@ -301,13 +343,15 @@ class Planner {
       const int begin = c == 0 ? 0 : borders[c - 1];
       const int end = c == borders.size() ? costs.positions() : borders[c];
       const double had_s = costs.Seconds(begin, end);
-      if (had_s > 0) node_s[n] *= cut.nominal_s[c] / had_s;
+      if (had_s > 0) node_s[n] *= MicroSeconds(cut.nominal[c]) / had_s;
     }
   }
 
   const TrainOptions& options_;
   const PipelineSchedule& schedule_;
+  const int capacity_;
   const UntiedStep& step_;
+  const Graph* const eval_;
   const Graph& micro_;
   const Graph& update_;
   const Machine& machine_;
@@ -333,25 +377,59 @@ const PipelineRank& PipelineJob::largest_rank() const {
       [](const PipelineRank& a, const PipelineRank& b) { return a.peak_bytes < b.peak_bytes; });
 }
 
-Result<PipelineJob> PlanPipelineJob(const TrainOptions& options, const Graph& forward,
-                                    const ForwardInfo& facts, const Mesh& mesh,
-                                    const ScheduleKind& kind, const Machine& machine) {
+Result<PipelineGraphs> PlainPipelineGraphs(const TrainOptions& options, const Graph& forward,
+                                           const ForwardInfo& facts, const Machine& machine) {
+  PipelineGraphs graphs;
+  RIDGE_ASSIGN_OR_RETURN(graphs.training, MeshTrainingGraphs(options, forward, facts, machine));
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(forward));
+  if (options.ema > 0) eval.graph = ReadAverages(std::move(eval.graph));
+  graphs.evaluation.push_back(std::move(eval));
+  return graphs;
+}
+
+double PipelineUpdateSeconds(const Program& program, double (*seconds_of)(const StepPlan&)) {
+  const PipelineRole& role = *program.pipeline;
+  std::vector<ChunkSeconds> seconds;
+  std::vector<double> update_s(static_cast<size_t>(role.schedule.devices), 0.0);
+  for (int c = 0; c < role.schedule.chunks; ++c) {
+    const PipelineRole::Chunk& chunk = role.chunks[static_cast<size_t>(c)];
+    const auto of = [&](const char* what, double planned_s) {
+      const StepPlan* step = program.Find(ChunkStep(what, c));
+      if (!role.has_chunk(c)) return planned_s;
+      return step == nullptr ? 0.0 : seconds_of(*step);
+    };
+    seconds.push_back({of("forward", chunk.forward_s), of("backward", chunk.backward_s),
+                       of("weights", chunk.weights_s), chunk.send_forward_s,
+                       chunk.send_backward_s});
+    update_s[static_cast<size_t>(role.schedule.DeviceOf(c))] +=
+        of("numbers", 0) + of("update", chunk.update_s);
+  }
+  return TimeSchedule(role.schedule, seconds).makespan_s +
+         *std::max_element(update_s.begin(), update_s.end());
+}
+
+Result<PipelineJob> PlanPipelineJob(const TrainOptions& options, const PipelineGraphs& graphs,
+                                    const Mesh& mesh, const ScheduleKind& kind,
+                                    const Machine& machine) {
   RIDGE_RETURN_IF_ERROR(CheckRequest(options, mesh));
   RIDGE_ASSIGN_OR_RETURN(
       const PipelineSchedule schedule,
       MakeSchedule(kind, static_cast<int>(mesh.devices()), static_cast<int>(options.accumulate)));
   RIDGE_RETURN_IF_ERROR(CheckSchedule(schedule, LeastCapacity(schedule)));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<NamedGraph> graphs,
-                         MeshTrainingGraphs(options, forward, facts, machine));
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
   Machine alone = machine;  // sums over micro batches are a device's own
   alone.rank = 0;
   alone.ranks = 1;
   RIDGE_ASSIGN_OR_RETURN(const UntiedStep step,
-                         UntieWeights(graphs.at(0).graph, graphs.at(1).graph));
-  RIDGE_ASSIGN_OR_RETURN(PipelineJob job, Planner(options, schedule, step, alone, operands).Run());
-  RIDGE_ASSIGN_OR_RETURN(job.one_device_s, OneDeviceSeconds(options, graphs, operands, alone));
+                         UntieWeights(graphs.training.at(0).graph, graphs.training.at(1).graph));
+  const Graph* eval = graphs.evaluation.empty() ? nullptr : &graphs.evaluation.front().graph;
+  RIDGE_ASSIGN_OR_RETURN(PipelineJob job,
+                         Planner(options, schedule, step, eval, alone, operands).Run());
+  RIDGE_ASSIGN_OR_RETURN(job.one_device_s,
+                         OneDeviceSeconds(options, graphs.training, operands, alone));
   job.mesh = mesh;
+  for (size_t d = 0; d < job.programs.size(); ++d)
+    job.programs[d].place = MeshPlace{mesh, static_cast<int64_t>(d)};
   job.kind = kind;
   return job;
 }

@@ -16,6 +16,7 @@
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/mesh_job.h"
+#include "ridge/train/job/pipeline_job.h"
 
 namespace ridge {
 namespace {
@@ -284,8 +285,7 @@ Status CheckMesh(const SearchRequest& q, const Mesh& mesh) {
 }
 
 // A rank of options.mesh.
-Result<PlanChoice> SearchMeshPlan(const SearchRequest& q) {
-  RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(q.options.mesh));
+Result<PlanChoice> SearchMeshPlan(const SearchRequest& q, const Mesh& mesh) {
   RIDGE_ASSIGN_OR_RETURN(const Sharding sharding, ParseSharding(q.options.shard));
   RIDGE_RETURN_IF_ERROR(CheckMesh(q, mesh));
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
@@ -302,6 +302,28 @@ Result<PlanChoice> SearchMeshPlan(const SearchRequest& q) {
   RIDGE_ASSIGN_OR_RETURN(PlanChoice choice,
                          SearchPlan(graphs, recipe, kernels, q.machine.measured(), goals));
   PlaceOnMesh({mesh, q.machine.rank}, graphs.variables(), choice.program);
+  return choice;
+}
+
+// A rank of the stages of options.mesh.
+Result<PlanChoice> SearchPipelinePlan(const SearchRequest& q, const Mesh& mesh) {
+  RIDGE_RETURN_IF_ERROR(CheckMesh(q, mesh));
+  RIDGE_ASSIGN_OR_RETURN(
+      const ScheduleKind kind,
+      ParseScheduleKind(q.options.pipeline.empty() ? "1f1b" : q.options.pipeline));
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
+  TrainingJobGraphs whole(q, passes, /*share=*/std::nullopt);
+  PipelineGraphs graphs;
+  RIDGE_ASSIGN_OR_RETURN(graphs.training, whole.Training(/*slices=*/1));
+  RIDGE_ASSIGN_OR_RETURN(graphs.evaluation, whole.Evaluation(/*slices=*/1));
+  RIDGE_ASSIGN_OR_RETURN(PipelineJob job,
+                         PlanPipelineJob(q.options, graphs, mesh, kind, q.machine));
+  PlanChoice choice;
+  choice.program = std::move(job.programs.at(static_cast<size_t>(q.machine.rank)));
+  choice.candidates.push_back(
+      {.bytes = job.ranks.at(static_cast<size_t>(q.machine.rank)).peak_bytes,
+       .seconds = job.nominal_s,
+       .chosen = true});
   return choice;
 }
 
@@ -343,7 +365,10 @@ Result<PlanChoice> SearchShare(const SearchRequest& q, const PassSelection& pass
 }  // namespace
 
 Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
-  if (!q.options.mesh.empty()) return SearchMeshPlan(q);
+  if (!q.options.mesh.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(q.options.mesh));
+    return mesh.Find(kPipelineAxis) >= 0 ? SearchPipelinePlan(q, mesh) : SearchMeshPlan(q, mesh);
+  }
   RIDGE_ASSIGN_OR_RETURN(int64_t slices, ParseSlices(q.options.slices));
   RIDGE_RETURN_IF_ERROR(CheckRanks(q));
   std::optional<SliceShare> share;

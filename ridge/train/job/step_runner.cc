@@ -24,7 +24,10 @@ StepRunner::StepRunner(Executor& executor, const PlannedJob& job)
       data_seed_(job.options.seed),
       classifier_(job.classifier),
       forms_(FormsOf(executor, job)),
-      update_step_(executor.StepIndex("update")) {}
+      update_step_(executor.StepIndex("update")) {
+  if (executor.program().pipeline != nullptr && executor.communicator() != nullptr)
+    stages_ = std::make_unique<PipelineRunner>(executor);
+}
 
 std::vector<StepRunner::Form> StepRunner::FormsOf(const Executor& executor, const PlannedJob& job) {
   std::vector<Form> forms;
@@ -73,22 +76,50 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
 Result<StepRunner::Update> StepRunner::Run(const Scalars& scalars) {
   const double begin = MonotonicSeconds(), collective_s = executor_.collective_s();
   Update update;
-  for (int64_t index = 0; index < accumulate_; ++index) {
-    update.stopped = hooks_.stop && hooks_.stop();
-    if (update.stopped) return update;
-    RIDGE_RETURN_IF_ERROR(RunBatch(scalars, index, update));
-  }
-  if (update_step_ >= 0) {
-    scalar_inputs_.Write(/*slot=*/0, scalars.lr, scalars.updates, {scalars.seed, 0});
-    RIDGE_RETURN_IF_ERROR(Execute(update_step_, /*slot=*/0));
-  }
+  RIDGE_RETURN_IF_ERROR(stages_ != nullptr ? RunStages(scalars, update)
+                                           : RunMicroBatches(scalars, update));
+  if (update.stopped) return update;
   update.loss /= static_cast<double>(accumulate_);
   update.seconds = MonotonicSeconds() - begin;
   update.collective_s = executor_.collective_s() - collective_s;
   return update;
 }
 
-Status StepRunner::RunBatch(const Scalars& scalars, int64_t index, Update& update) {
+Status StepRunner::RunMicroBatches(const Scalars& scalars, Update& update) {
+  for (int64_t index = 0; index < accumulate_; ++index) {
+    update.stopped = hooks_.stop && hooks_.stop();
+    if (update.stopped) return Status();
+    RIDGE_RETURN_IF_ERROR(RunBatch(scalars, index, update));
+  }
+  if (update_step_ < 0) return Status();
+  scalar_inputs_.Write(/*slot=*/0, scalars.lr, scalars.updates, {scalars.seed, 0});
+  return Execute(update_step_, /*slot=*/0);
+}
+
+Status StepRunner::RunStages(const Scalars& scalars, Update& update) {
+  struct Context {
+    const Scalars& scalars;
+    Update& update;
+    StepRunner& runner;
+  } context = {scalars, update, *this};
+  // One reference each, which a std::function holds without the heap.
+  const PipelineRunner::Hooks hooks = {
+      [&context](int step, int slot) { return context.runner.Execute(step, slot); },
+      [&context](int micro) {
+        return context.runner.TakeBatch(context.scalars, micro, context.update);
+      },
+      [&context](int slot) {
+        if (context.runner.loader_ != nullptr) context.runner.loader_->Release(slot);
+      }};
+  RIDGE_ASSIGN_OR_RETURN(const PipelineRunner::Results results, stages_->RunMicroBatches(hooks));
+  update.loss = results.loss;
+  update.correct = results.correct;
+  scalar_inputs_.Write(/*slot=*/0, scalars.lr, scalars.updates, {scalars.seed, 0});
+  return stages_->RunUpdate(hooks);
+}
+
+// The slot that has the batch and its scalars.
+Result<int> StepRunner::TakeBatch(const Scalars& scalars, int64_t index, Update& update) {
   int slot = 0;
   update.form = static_cast<int>(forms_.size()) - 1;
   if (loader_ != nullptr) {
@@ -102,6 +133,12 @@ Status StepRunner::RunBatch(const Scalars& scalars, int64_t index, Update& updat
   update.samples += form.batch;
   scalar_inputs_.Write(slot, scalars.lr, scalars.updates,
                        {scalars.seed, index * form.batch, form.batch});
+  return slot;
+}
+
+Status StepRunner::RunBatch(const Scalars& scalars, int64_t index, Update& update) {
+  RIDGE_ASSIGN_OR_RETURN(const int slot, TakeBatch(scalars, index, update));
+  const Form& form = forms_[static_cast<size_t>(update.form)];
   RIDGE_RETURN_IF_ERROR(Execute(form.step, slot));
   Transfers& transfers = executor_.transfers();
   RIDGE_ASSIGN_OR_RETURN(const double loss, transfers.Scalar(form.step, "loss"));

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "ridge/runtime/executor.h"
+#include "ridge/runtime/pipeline_runner.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/scalar_inputs.h"
 
@@ -58,6 +59,9 @@ class StepRunner {
   int batch_step() const { return forms_.back().step; }
 
  private:
+  Status RunMicroBatches(const Scalars& scalars, Update& update);
+  Status RunStages(const Scalars& scalars, Update& update);
+  Result<int> TakeBatch(const Scalars& scalars, int64_t index, Update& update);
   Status RunBatch(const Scalars& scalars, int64_t index, Update& update);
   Status Execute(int step, int slot);
 
@@ -73,7 +77,8 @@ class StepRunner {
   };
   static std::vector<Form> FormsOf(const Executor& executor, const PlannedJob& job);
   const std::vector<Form> forms_;
-  const int update_step_;  // -1: `train` updates the parameters itself
+  const int update_step_;                   // -1: `train` updates the parameters itself
+  std::unique_ptr<PipelineRunner> stages_;  // null: the rank runs whole batches
   Hooks hooks_;
   std::unique_ptr<BatchLoader> loader_;
 };

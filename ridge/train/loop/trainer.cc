@@ -17,6 +17,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/kernel_times.h"
+#include "ridge/runtime/stage_variables.h"
 #include "ridge/train/job/balanced_classes.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
@@ -24,6 +25,7 @@
 #include "ridge/train/load/length_forms.h"
 #include "ridge/train/load/onnx_source.h"
 #include "ridge/train/loop/run_once.h"
+#include "ridge/train/loop/stages_fit.h"
 #include "ridge/train/loop/stop_signal.h"
 #include "ridge/train/loop/training_loop.h"
 #include "ridge/train/store/bad_records_file.h"
@@ -432,6 +434,7 @@ Status TrainRun::Prepare() {
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
   if (options_.precision == "auto") options_.precision = job_.options.precision;
+  if (job_.program.pipeline != nullptr) return CheckStagesFit(job_, ranks_);
   return job_.fits() ? Status() : Refuse();
 }
 
@@ -476,11 +479,12 @@ Status TrainRun::MakeExecutor() {
   RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
   RIDGE_RETURN_IF_ERROR(executor_->transfers().Initialize(options_.seed));
   if (executor_->program().place) {
-    wholes_ = std::make_unique<WholeVariables>(*executor_, machine_.communicator);
+    wholes_ = MakeWholeVariables(*executor_, machine_.communicator);
     RIDGE_RETURN_IF_ERROR(wholes_->Initialize(options_.seed));
   }
   if (!options_.start.empty() && !HasCheckpoint())
     RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_, wholes_.get()));
+  if (executor_->program().pipeline != nullptr) return CheckStagesFit(job_, ranks_);
   if (job_.fits()) return Status();
   wholes_.reset();
   executor_.reset();  // its memory is free for smaller plans

@@ -163,8 +163,10 @@ bool TrainingLoop::MayGiveUpUpdate() const {
 
 Status TrainingLoop::RunUpdate() {
   lr_ = LearningRate(state_.schedule, state_.step);
-  RIDGE_ASSIGN_OR_RETURN(const StepRunner::Update update,
-                         runner_.Run({lr_, state_.step, job_.options.seed}));
+  Result<StepRunner::Update> ran = runner_.Run({lr_, state_.step, job_.options.seed});
+  if (executor_.program().pipeline != nullptr && ran.status().code() == ErrorCode::kFailed)
+    return StageLossFailure(ran.status());
+  RIDGE_ASSIGN_OR_RETURN(const StepRunner::Update update, std::move(ran));
   result_.preempted = update.stopped;
   if (update.stopped) return Status();
   Advance();
@@ -211,6 +213,14 @@ Status TrainingLoop::LossFailure(const Status& status, int step, int slot) {
                 fmt::format("step {}: {}; first non-finite value: {}. hint: a smaller --lr, "
                             "--clip-norm 1, or look for NaN in the data",
                             state_.step + 1, status.message(), where));
+}
+
+// At all ranks; none of them has the whole step, to look for the node.
+Status TrainingLoop::StageLossFailure(const Status& status) const {
+  return Status(ErrorCode::kFailed,
+                fmt::format("step {}: {}. hint: a smaller --lr, --clip-norm 1, or look for NaN in "
+                            "the data",
+                            state_.step + 1, status.message()));
 }
 
 void TrainingLoop::Advance() {

@@ -100,6 +100,7 @@ class TrainingLoop {
   Status RunStep(int step, int slot);
   Status RunInTime(int step, int slot);
   Status LossFailure(const Status& status, int step, int slot);
+  Status StageLossFailure(const Status& status) const;
   void Advance();
   int64_t Epoch() const;
 

@@ -21,6 +21,7 @@
 #include "ridge/learn/loss.h"
 #include "ridge/learn/optimizers/rates.h"
 #include "ridge/partition/layouts.h"
+#include "ridge/pipeline/schedule.h"
 #include "ridge/train/options/option_table.h"
 
 namespace ridge {
@@ -96,12 +97,41 @@ Status CheckSlices(const TrainOptions& o) {
       fmt::format("--slices is {}; it must divide --batch, {}", *slices, o.batch));
 }
 
+// The stages of a pipeline.
+Status CheckPipeline(const TrainOptions& o, const Mesh& mesh) {
+  if (mesh.Find(kPipelineAxis) < 0) {
+    return InvalidArgument(fmt::format(
+        "--pipeline orders the stages of --mesh p=N; the mesh is {}. hint: leave --pipeline out",
+        MeshText(mesh)));
+  }
+  const int64_t stages = mesh.size(mesh.Find(kPipelineAxis));
+  if (mesh.axes.size() > 1) {
+    return InvalidArgument(
+        fmt::format("--mesh {}: axis p trains alone, one device a stage. hint: --mesh p={}",
+                    MeshText(mesh), stages));
+  }
+  if (stages < 2)
+    return InvalidArgument("--mesh p=1: one stage is no pipeline. hint: leave --mesh out");
+  RIDGE_RETURN_IF_ERROR(ParseScheduleKind(o.pipeline.empty() ? "1f1b" : o.pipeline).status());
+  if (!o.shard.empty())
+    return InvalidArgument("--shard is of the axes d and t. hint: leave it out beside --mesh p=N");
+  if (o.accumulate >= 2) return Status();
+  return InvalidArgument(
+      fmt::format("--accumulate is {}; a pipeline needs 2 micro batches or more. hint: "
+                  "--accumulate {}",
+                  o.accumulate, 2 * stages));
+}
+
 Status CheckMesh(const TrainOptions& o) {
+  if (o.mesh.empty() && !o.pipeline.empty())
+    return InvalidArgument("--pipeline needs the axis p of --mesh. hint: --mesh p=2");
   if (o.mesh.empty()) {
     if (o.shard.empty()) return Status();
     return InvalidArgument("--shard needs the axes of --mesh. hint: --mesh d=2,t=2");
   }
   RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(o.mesh));
+  if (!o.pipeline.empty() || mesh.Find(kPipelineAxis) >= 0)
+    RIDGE_RETURN_IF_ERROR(CheckPipeline(o, mesh));
   RIDGE_RETURN_IF_ERROR(ParseSharding(o.shard).status());
   RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(o.devices));
   if (devices > 1 && devices != mesh.devices()) {

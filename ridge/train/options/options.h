@@ -80,6 +80,7 @@ struct TrainOptions {
   std::string offload = "none";  // see plan/hardware/offload.h
   std::string devices = "1";     // see ParseDevices
   std::string mesh, shard;       // see partition/mesh.h, partition/layouts.h; empty: none
+  std::string pipeline;          // see pipeline/schedule.h; empty: 1f1b, or no axis p
   std::string shares = "equal";  // see ParseShares
   std::string overlap = "auto";  // of exchanges and the step: or "on", "off", which auto is
   std::string out;               // empty: runs/MODEL-N

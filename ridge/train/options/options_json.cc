@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ridge/graph/base64.h"
+#include "ridge/partition/layouts.h"
 #include "ridge/train/options/option_table.h"
 
 namespace ridge {
@@ -130,6 +131,9 @@ Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions
                     option.key, ToJson(now).dump(), ToJson(before).dump()));
   });
   RIDGE_RETURN_IF_ERROR(status);
+  const Result<Mesh> mesh = ParseMesh(merged.mesh);
+  const bool stages = mesh.ok() && mesh->Find(kPipelineAxis) >= 0;
+  if (!stages && !names.contains("pipeline")) merged.pipeline.clear();  // of the mesh before
   return merged;
 }
 

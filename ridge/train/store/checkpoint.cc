@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "ridge/core/files.h"
+#include "ridge/pipeline/role.h"
 #include "ridge/train/store/checkpoint_files.h"
 
 namespace ridge {
@@ -93,7 +94,32 @@ Status PersistentTensor::Write(const WholeVariables::Fill& fill) const {
   return transfers->Commit(index);
 }
 
+namespace {
+
+void SortByName(CheckpointTensors& tensors) {
+  const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
+  std::sort(tensors.parameters.begin(), tensors.parameters.end(), by_name);
+  std::sort(tensors.state.begin(), tensors.state.end(), by_name);
+}
+
+// Those of all stages.
+CheckpointTensors CollectOfStages(Executor& executor, WholeVariables* wholes) {
+  CheckpointTensors tensors;
+  const std::vector<StageVariable>& variables = executor.program().pipeline->variables;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const StageVariable& variable = variables[i];
+    auto& list = variable.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
+    list.push_back(
+        {variable.name, variable.type, &executor.transfers(), i, nullptr, wholes, variable.role});
+  }
+  SortByName(tensors);
+  return tensors;
+}
+
+}  // namespace
+
 CheckpointTensors CollectTensors(Executor& executor, WholeVariables* wholes) {
+  if (executor.program().pipeline != nullptr) return CollectOfStages(executor, wholes);
   CheckpointTensors tensors;
   const std::vector<PersistentValue>& persistent = executor.program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
@@ -102,15 +128,14 @@ CheckpointTensors CollectTensors(Executor& executor, WholeVariables* wholes) {
     if (!variable || value.role == ValueRole::kGradient) continue;
     auto& list = value.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
     PersistentTensor tensor = {value.name, value.type, &executor.transfers(), i};
+    tensor.role = value.role;
     if (value.whole) {
       tensor.type = value.whole->type;
       tensor.wholes = wholes;
     }
     list.push_back(std::move(tensor));
   }
-  const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
-  std::sort(tensors.parameters.begin(), tensors.parameters.end(), by_name);
-  std::sort(tensors.state.begin(), tensors.state.end(), by_name);
+  SortByName(tensors);
   return tensors;
 }
 
@@ -124,8 +149,8 @@ Status CheckCheckpointName(const std::string& which) {
 
 Status LoadStartValues(const std::string& folder, Executor& executor, WholeVariables* wholes) {
   CheckpointTensors tensors = CollectTensors(executor, wholes);
-  std::erase_if(tensors.state, [&](const PersistentTensor& tensor) {
-    return executor.program().persistent[tensor.index].role == ValueRole::kOptimizer;
+  std::erase_if(tensors.state, [](const PersistentTensor& tensor) {
+    return tensor.role == ValueRole::kOptimizer;
   });
   return ReadCheckpointFiles(folder, tensors, LoadMode::kWeights);
 }

@@ -25,9 +25,10 @@ struct PersistentTensor {
   std::string name;
   TensorType type;
   Transfers* transfers = nullptr;
-  size_t index = 0;                  // in the program's persistent values
-  void* data = nullptr;              // without transfers: its bytes in host memory
+  size_t index = 0;      // in the program's persistent values, or in its stages' variables
+  void* data = nullptr;  // without transfers: its bytes in host memory
   WholeVariables* wholes = nullptr;  // where ranks have parts of it
+  ValueRole role = ValueRole::kNone;
 
   // Calls take() with its row-major bytes, in order, in one piece or several.  Of one of which
   // ranks have parts: at rank 0, while the others serve.

@@ -18,8 +18,7 @@ Result<std::string> HashHere(Executor& executor, WholeVariables* wholes) {
   };
   for (const PersistentTensor& param : tensors.parameters) RIDGE_RETURN_IF_ERROR(add(param));
   for (const PersistentTensor& state : tensors.state) {
-    if (executor.FindPersistent(state.name)->role != ValueRole::kOptimizer)
-      RIDGE_RETURN_IF_ERROR(add(state));
+    if (state.role != ValueRole::kOptimizer) RIDGE_RETURN_IF_ERROR(add(state));
   }
   return hash.Hex();
 }

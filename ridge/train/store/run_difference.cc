@@ -9,6 +9,7 @@ namespace {
 
 std::string MeshOf(const TrainOptions& options) {
   if (options.mesh.empty()) return "no --mesh";
+  if (options.mesh.starts_with("p=")) return "--mesh " + options.mesh;
   return fmt::format("--mesh {} --shard {}", options.mesh,
                      options.shard.empty() ? "none" : options.shard);
 }
