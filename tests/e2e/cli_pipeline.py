@@ -50,11 +50,11 @@ class Pipeline(RidgeTest):
             self.assertEqual(rank["measured"]["arena_bytes"], planned["arena_bytes"])
             self.assertLessEqual(rank["measured"]["peak_bytes"], rank["planned"]["peak_bytes"])
 
-    def test_one_process_goes_on_with_the_checkpoint(self):
+    def test_one_process_goes_on_with_the_checkpoint_of_two_writers(self):
         alone = self.alone()
         for mpi in MPIRUN:
             with self.subTest(mpi=mpi):
-                self.mpirun(mpi, *TRAIN, "--steps", "2", *STAGES, "--pipeline", "zero-bubble")
+                self.mpirun(mpi, *TRAIN, "--steps", "2", *STAGES, "--pipeline", "zero-bubble", "--checkpoint-writers", "2")
                 go_on = ["train", "--resume", "run", "--steps", "4", "--mesh", "d=1", "-q"]
                 self.fails(2, "the run has used --mesh p=2", *go_on)
                 self.ok(*go_on, "--allow-different")
