@@ -236,12 +236,9 @@ Result<TrainOutcome> TrainRun::TrainToEnd() {
     checkpoints.emplace(folder_->checkpoints(), options_.keep);
     checkpoints->RemoveTemporaries();
   }
-  RIDGE_ASSIGN_OR_RETURN(
-      const std::vector<int> writers,
-      ChooseWriters(machine_.communicator, options_.checkpoint_writers, options_.out));
   TrainingLoop loop(
       {&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log, &observer_,
-       machine_.communicator, wholes_.get(), writers, start,
+       machine_.communicator, wholes_.get(), options_.out, start,
        [this](int64_t step) {
          SayStatus({RunPhase::kRunning, step, step});
        },

@@ -58,7 +58,6 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       state_(request.start),
       shares_(ranks_.size()) {
   runner_.SetHooks(Hooks());
-  if (request.writers.size() > 1) writer_.emplace(*request.communicator, request.writers);
 }
 
 // A mean update's planned seconds over those of each form of batches.
@@ -86,6 +85,10 @@ Result<LoopResult> TrainingLoop::Run() {
   started_s_ = saved_s_ = MonotonicSeconds();
   wall_before_s_ = state_.wall_s;
   epoch_ended_ = state_.step > 0 && state_.position.next_batch == 0;
+  RIDGE_ASSIGN_OR_RETURN(
+      std::vector<int> writers,
+      ChooseWriters(request_.communicator, job_.options.checkpoint_writers, request_.folder));
+  if (writers.size() > 1) writer_.emplace(*request_.communicator, std::move(writers));
   if (state_.owed_evaluation) RIDGE_RETURN_IF_ERROR(Evaluate());
   RIDGE_RETURN_IF_ERROR(runner_.StartLoader(data_, state_.position));
   StartEpochClock();

@@ -40,7 +40,7 @@ struct LoopRequest {
   TrainObserver* observer = nullptr;
   Communicator* communicator = nullptr;  // of the ranks that train together; nullptr: one
   WholeVariables* wholes = nullptr;      // of ranks that have parts of variables
-  std::vector<int> writers = {};         // ranks that write checkpoints; rank 0 if there are < 2
+  std::string folder;                    // of the run, at all ranks
   CheckpointState start;                 // of a new run, or loaded
   // Called after each checkpoint; may be empty.
   std::function<void(int64_t step)> on_checkpoint = {};
