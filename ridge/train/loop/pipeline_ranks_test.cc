@@ -18,10 +18,15 @@ struct Stages {
   int ranks;
   std::string schedule;
 };
+const std::vector<Stages> kSome = {{2, "zero-bubble"}, {3, "1f1b"}, {2, "interleaved:2"}};
+// A sanitizer looks at the code, and not at the numbers.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+const std::vector<Stages>& kAll = kSome;
+#else
 const std::vector<Stages> kAll = {{2, "gpipe"},       {2, "1f1b"},          {2, "zero-bubble"},
                                   {3, "1f1b"},        {2, "interleaved:2"}, {3, "gpipe"},
                                   {3, "zero-bubble"}, {3, "interleaved:2"}};
-const std::vector<Stages> kSome = {{2, "zero-bubble"}, {3, "1f1b"}, {2, "interleaved:2"}};
+#endif
 
 class PipelineRanksTest : public RanksTest {
  protected:
