@@ -14,13 +14,15 @@
 namespace ridge {
 namespace {
 
+constexpr uint32_t kPolynomial = 0x82F63B78U;
+
 using Table = std::array<uint32_t, 256>;
 
 constexpr Table MakeTable() {
   Table table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
     uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78U : 0U);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0U);
     table[byte] = crc;
   }
   return table;
@@ -32,7 +34,7 @@ uint32_t MultiplyPolynomials(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
     if ((a & bit) != 0) product ^= b;
-    b = (b >> 1) ^ ((b & 1) != 0 ? 0x82F63B78U : 0U);
+    b = (b >> 1) ^ ((b & 1) != 0 ? kPolynomial : 0U);
   }
   return product;
 }

@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "ridge/core/crc32c.h"
+#include "ridge/core/read_back.h"
 
 namespace ridge {
 namespace {
@@ -123,17 +125,10 @@ Result<FileDigest> ReadFileDigest(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return SystemError(path, "open");
   const std::shared_ptr<const void> closer(nullptr, [fd](const void*) { ::close(fd); });
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);  // forgets what is in memory and on the disk
-  FileDigest digest;
-  std::vector<char> piece(static_cast<size_t>(kPieceBytes));
-  while (true) {
-    const ssize_t count = ::read(fd, piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return SystemError(path, "read");
-    if (count == 0) return digest;
-    digest.size_bytes += count;
-    digest.crc32c = Crc32c({piece.data(), static_cast<size_t>(count)}, digest.crc32c);
-  }
+  const BytesRead read = ReadBack(fd, 0, std::numeric_limits<int64_t>::max());
+  errno = read.error;
+  if (read.error != 0) return SystemError(path, "read");
+  return FileDigest{read.count, read.crc32c};
 }
 
 Result<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "ridge/core/crc32c.h"
+#include "ridge/core/read_back.h"
 
 namespace ridge {
 namespace {
@@ -67,24 +67,12 @@ Status SharedFile::WriteAt(int64_t begin, std::string_view bytes) {
 }
 
 Status SharedFile::Verify(const Range& range) const {
-  const int64_t bytes = range.end - range.begin;
-  ::posix_fadvise(fd_, range.begin, bytes, POSIX_FADV_DONTNEED);
-  std::vector<char> piece(static_cast<size_t>(std::min(kPieceBytes, bytes)));
-  uint32_t crc = 0;
-  int64_t at = range.begin;
-  while (at < range.end) {
-    const auto most = static_cast<size_t>(std::min(kPieceBytes, range.end - at));
-    const ssize_t count = ::pread(fd_, piece.data(), most, at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Failure("read");
-    if (count == 0) break;
-    crc = Crc32c({piece.data(), static_cast<size_t>(count)}, crc);
-    at += count;
-  }
-  if (at == range.end && crc == range.crc32c) return Status();
+  const BytesRead read = ReadBack(fd_, range.begin, range.end);
+  if (read.error != 0) return SystemFailure(path_, "read", read.error);
+  if (read.count == range.end - range.begin && read.crc32c == range.crc32c) return Status();
   return Status(ErrorCode::kInvalidData,
                 fmt::format("{}: damaged: bytes {} to {} have crc32c {:08x}, written were {:08x}",
-                            path_, range.begin, range.end, crc, range.crc32c));
+                            path_, range.begin, range.end, read.crc32c, range.crc32c));
 }
 
 Status SharedFile::Close() {

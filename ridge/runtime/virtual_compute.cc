@@ -10,17 +10,14 @@
 #include <string_view>
 
 #include "ridge/backend/host_kernel.h"
+#include "ridge/core/process.h"
 
 namespace ridge {
 namespace {
 
 class MachineClock : public VirtualCompute::Clock {
  public:
-  double Now() override {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-  }
+  double Now() override { return MonotonicSeconds(); }
 
   void SleepUntil(double seconds) override {
     // The system may wake a thread 50 us later than asked, unless it says otherwise.
