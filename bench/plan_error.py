@@ -13,12 +13,13 @@ against the largest sum of live values.  Start: first_step_s less the median ste
     bench/plan_error.py --ridge build/release/bin/ridge --table [--memory-only] [--isa AVX2] [CELL...]
 
 The table: runs of `ridge train MODEL --data synthetic`, a process each, over models, batches,
-precisions, options and instruction sets (ONEDNN_MAX_CPU_ISA).  A time counts only when a control
-step before and after it differs by at most 3 %; else the cell is run again, --tries times at most.
-Synthetic data has epochs of few batches: without a checkpoint at the end of each, in which the loader
-gets ahead.  Beside the rehearsed step stands the modelled one, for which nothing ran, and with --on
-FILE the one by a record, of this machine or of another.  Memory does not depend on the load and counts in every run.  Ends with 1 when a run held more than
-its plan, or when a plan is more than 5 % above.
+precisions, options and instruction sets (ONEDNN_MAX_CPU_ISA), in --rounds rounds over all of them.  The
+error of a cell is the median over its runs, and no run is left out: a shared machine whose speed
+moves between rehearsal and run is wrong in both directions, a plan in one.  Synthetic data has epochs of
+few batches: without a checkpoint at the end of each, in which the loader gets ahead.  Beside the
+rehearsed step stands the modelled one, for which nothing ran, and with --on FILE the one by a record, of
+this machine or of another.  For memory the worst run counts.  Ends with 1 when a run held more than its
+plan, or when a plan is more than 5 % above.
 
     bench/plan_error.py --ridge build/release/bin/ridge --measured bench/results/TABLE.json --on bench/machines/FILE.json
 
@@ -52,8 +53,6 @@ OPTIONS = ["cnn:1024 --optimizer sgd", "mlp:512 --accumulate 2", "bert:16 --slic
 NARROW = ["bert:8", "mlp:512", "gpt:layers=2:4", "vit_ti:4", "gpt:2", "lstm:8", "resnet50:2", "cnn:256"]
 TABLE = ([("", cell) for cell in NATIVE + OPTIONS] + [("AVX2", cell) for cell in NARROW]
          + [("SSE41", cell) for cell in NARROW] + [("AVX512_CORE", cell) for cell in NARROW])
-CONTROL = "mlp:256"
-MOST_DRIFT = 0.03
 MOST_SLACK = 0.05
 
 
@@ -97,11 +96,6 @@ def with_isa(isa):
     return dict(os.environ, **({"ONEDNN_MAX_CPU_ISA": isa} if isa else {}))
 
 
-def control_s(args):
-    model, batch = CONTROL.rsplit(":", 1)
-    return run([*args.prefix.split(), args.ridge, "bench", "step", model, "--batch", batch, "--steps", "120", "--json"])["ms_med"]
-
-
 def train(args, isa, cell):
     """Summary of one training in a folder of its own; None when this machine cannot run it."""
     workload, *words = cell.split()
@@ -118,27 +112,34 @@ def train(args, isa, cell):
         return json.loads(pathlib.Path(folder, "run", "summary.json").read_text(encoding="utf-8"))
 
 
-def table_row(args, isa, cell):
-    """One cell: every run counts for memory, the last one for time."""
-    slacks = []
-    for attempt in range(1 if args.memory_only else args.tries):
-        before = 0 if args.memory_only else control_s(args)
-        summary = train(args, isa, cell)
-        if summary is None:
-            return None
-        planned, measured = summary["planned"], summary["measured"]
-        slacks.append(planned["peak_bytes"] / measured["peak_bytes"] - 1)
-        drift = 0 if args.memory_only else abs(control_s(args) / before - 1)
-        if drift <= MOST_DRIFT:
-            break
-    row = {"isa": isa or "native", "cell": cell, "planned_peak_bytes": planned["peak_bytes"], "measured_peak_bytes":
-           measured["peak_bytes"], "slack": max(slacks), "least_slack": min(slacks), "tries": attempt + 1}
+def one_run(args, isa, cell):
+    """Plan and measurement of one training; None when this machine cannot run it."""
+    summary = train(args, isa, cell)
+    if summary is None:
+        return None
+    planned, measured = summary["planned"], summary["measured"]
+    found = {"planned_peak_bytes": planned["peak_bytes"], "measured_peak_bytes": measured["peak_bytes"],
+             "slack": planned["peak_bytes"] / measured["peak_bytes"] - 1}
     if not args.memory_only:
-        row.update(planned_step_s=planned["step_s"], measured_step_s=measured["step_s"], drift=drift, counts=drift <= MOST_DRIFT,
-                   step_error=planned["step_s"] / measured["step_s"] - 1,
-                   modelled_error=planned["modelled_step_s"] / measured["step_s"] - 1)
+        found.update(planned_step_s=planned["step_s"], measured_step_s=measured["step_s"],
+                     step_error=planned["step_s"] / measured["step_s"] - 1,
+                     modelled_error=planned["modelled_step_s"] / measured["step_s"] - 1)
         if args.on and not isa:
-            row["record_error"] = recorded_s(args, cell) / measured["step_s"] - 1
+            found["record_error"] = recorded_s(args, cell) / measured["step_s"] - 1
+    return found
+
+
+def table_row(isa, cell, runs):
+    """One cell over its runs: the run of the median error of the step, the most memory."""
+    row = {"isa": isa or "native", "cell": cell, "slack": max(run["slack"] for run in runs),
+           "least_slack": min(run["slack"] for run in runs)}
+    errors = {key: [run[key] for run in runs] for key in ("step_error", "modelled_error", "record_error") if key in runs[0]}
+    middle = runs[0]
+    if errors:
+        middle = runs[errors["step_error"].index(statistics.median_low(errors["step_error"]))]
+    row.update({key: value for key, value in middle.items() if key not in row})
+    row.update({key: statistics.median(values) for key, values in errors.items()})
+    row.update({key + "s": values for key, values in errors.items()})
     return row
 
 
@@ -156,8 +157,7 @@ def table_line(row):
     if "step_error" in row:
         text += (f" {1e3 * row['planned_step_s']:9.2f} {1e3 * row['measured_step_s']:9.2f} {100 * row['step_error']:+6.1f} %"
                  f" {100 * row['modelled_error']:+6.1f} %"
-                 + (f" {100 * row['record_error']:+6.1f} %" if "record_error" in row else "") +
-                 f" {row['tries']:3}{'' if row['counts'] else '  DRIFT'}")
+                 + (f" {100 * row['record_error']:+6.1f} %" if "record_error" in row else ""))
     bad = "  BELOW" if row["least_slack"] < 0 else "  WIDE" if row["slack"] > MOST_SLACK else ""
     return text + bad
 
@@ -165,29 +165,31 @@ def table_line(row):
 def table(args):
     wanted = [(isa, cell) for isa, cell in TABLE
               if (not args.isa or (isa or "native") in args.isa) and (not args.workloads or cell in args.workloads)]
+    runs = {}
+    for turn in range(args.rounds):
+        for isa, cell in wanted:
+            found = one_run(args, isa, cell)
+            if found is None:
+                print(f"{isa or 'native':12} {cell:32} not on this machine", flush=True)
+                continue
+            runs.setdefault((isa, cell), []).append(found)
+            print(f"round {turn + 1} of {args.rounds}:", table_line(table_row(isa, cell, [found])), flush=True)
     print(f"{'':45} {'plan MiB':>8} {'peak MiB':>8} {'slack':>8}" + ("" if args.memory_only else
-          f" {'plan ms':>9} {'step ms':>9} {'rehearsed':>8} {'modelled':>8}{' record' if args.on else ''} tries"))
-    rows = []
-    for isa, cell in wanted:
-        row = table_row(args, isa, cell)
-        if row is None:
-            print(f"{isa or 'native':12} {cell:32} not on this machine", flush=True)
-            continue
-        rows.append(row)
+          f" {'plan ms':>9} {'step ms':>9} {'rehearsed':>8} {'modelled':>8}{' record' if args.on else ''}"))
+    rows = [table_row(isa, cell, found) for (isa, cell), found in runs.items()]
+    for row in rows:
         print(table_line(row), flush=True)
     bad = [row for row in rows if row["least_slack"] < 0 or row["slack"] > MOST_SLACK]
     print(f"{len(rows)} runs: slack mean {100 * statistics.mean(r['slack'] for r in rows):.2f} %, least"
           f" {100 * min(r['least_slack'] for r in rows):.2f} %, most {100 * max(r['slack'] for r in rows):.2f} %; {len(bad)} bad")
     if not args.memory_only:
         for key, name in (("step_error", "rehearsed"), ("modelled_error", "modelled"), ("record_error", "by the record")):
-            counted = [abs(r[key]) for r in rows if r["counts"] and key in r]
-            if counted:
-                print(f"{len(counted)} times {name}: error mean {100 * statistics.mean(counted):.1f} %, worst {100 * max(counted):.1f} %")
-        print(f"{sum(r['tries'] > 1 for r in rows)} cells repeated,"
-              f" {sum(not r['counts'] for r in rows)} never steady")
+            errors = [abs(r[key]) for r in rows if key in r]
+            if errors:
+                print(f"{len(errors)} times {name}: error mean {100 * statistics.mean(errors):.1f} %, worst {100 * max(errors):.1f} %")
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"machine": machine(), "rows": rows}, file, indent=1)
+            json.dump({"machine": machine(), "rounds": args.rounds, "rows": rows}, file, indent=1)
             file.write("\n")
     return 1 if bad else 0
 
@@ -195,7 +197,7 @@ def table(args):
 def recorded_table(args):
     """Steps by a record of a machine beside those that were measured there."""
     with open(args.measured, encoding="utf-8") as file:
-        rows = [row for row in json.load(file)["rows"] if row["isa"] == "native" and row.get("counts")]
+        rows = [row for row in json.load(file)["rows"] if row["isa"] == "native" and row.get("counts", True)]
     errors = {}
     for row in rows:
         if "--threads" in row["cell"]:
@@ -213,7 +215,7 @@ def recorded_table(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ridge", required=True)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=1, help="runs of each workload or cell")
     parser.add_argument("--prefix", default="", help="words in front of every command, such as nice -n -5")
     parser.add_argument("--out")
     parser.add_argument("--table", action="store_true", help="trainings over instruction sets and options")
@@ -221,7 +223,6 @@ def main():
     parser.add_argument("--measured", metavar="TABLE", help="with --on: an earlier table of that machine; nothing runs")
     parser.add_argument("--memory-only", action="store_true", help="with --table: three steps each, no times")
     parser.add_argument("--isa", action="append", help="with --table: only this one (native, AVX2, SSE41, AVX512_CORE)")
-    parser.add_argument("--tries", type=int, default=4, help="with --table: runs of a cell while the control drifts")
     parser.add_argument("workloads", nargs="*")
     args = parser.parse_args()
     if args.measured:
