@@ -65,6 +65,9 @@ Status Keep(MpiCommunicator& ranks, const std::vector<CollectiveRate>& rates, in
   times.join_bytes += std::max<int64_t>(0, grown_bytes);
   for (const CollectiveRate& rate : rates) {
     if (rate.collective == kTreeSumRate) times.sums.push_back({rate.bytes, rate.seconds});
+    if (rate.collective != kBF16SumRate) continue;
+    for (SumTime& sum : times.sums)
+      sum.bf16_seconds = sum.bytes == rate.bytes ? rate.seconds : sum.bf16_seconds;
   }
   if (ranks.rank() != 0 || times.sums.back().bytes < SumRequest().most_bytes) return Status();
   return SaveSumTimes(times);

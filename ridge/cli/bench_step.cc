@@ -124,7 +124,7 @@ VerbBody AddBenchStep(CLI::App& app) {
   AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");
   AddOptimizerFlags(app, verb->train);
   AddDevicesFlags(app, verb->train);
-  AddOptions(app, verb->train, {"mesh", "shard", "shares", "overlap"});
+  AddOptions(app, verb->train, {"mesh", "shard", "shares", "wire", "overlap"});
   AddGroup(app, verb->train, OptionGroup::kMachine);
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);

@@ -201,13 +201,11 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
 // Unequal devices that share the batch.
 Status RunTeamPlan(const PlanVerb& verb, const std::vector<DeviceCount>& team,
                    const Terminal& terminal) {
-  const std::pair<const char*, bool> others[] = {{"--devices", verb.train.Has("devices")},
-                                                 {"--shares", verb.train.Has("shares")},
-                                                 {"--slices", verb.train.Has("slices")},
-                                                 {"--data", verb.train.Has("data")},
-                                                 {"--why", verb.why.has_value()},
-                                                 {"--html", verb.html.has_value()},
-                                                 {"--markdown", verb.markdown}};
+  const std::pair<const char*, bool> others[] = {
+      {"--devices", verb.train.Has("devices")}, {"--shares", verb.train.Has("shares")},
+      {"--wire", verb.train.Has("wire")},       {"--slices", verb.train.Has("slices")},
+      {"--data", verb.train.Has("data")},       {"--why", verb.why.has_value()},
+      {"--html", verb.html.has_value()},        {"--markdown", verb.markdown}};
   for (const auto& [flag, is_given] : others) {
     if (!is_given) continue;
     return InvalidArgument(
@@ -270,7 +268,7 @@ VerbBody AddPlan(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddDevicesFlags(app, verb->train,
                   "How many devices train together: the plan of the first of them (1)");
-  AddOptions(app, verb->train, {"shares"});
+  AddOptions(app, verb->train, {"shares", "wire"});
   AddText(app, "--on", verb->on, "DEVICE[:N][,DEVICE]",
           "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
           "`ridge bench device --record`; with --mesh and --why devices also clusters of `ridge "

@@ -164,7 +164,7 @@ std::shared_ptr<TrainVerb> AddFlags(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
   AddDevicesFlags(app, verb->train);
-  AddOptions(app, verb->train, {"mesh", "shard", "pipeline", "shares", "overlap"});
+  AddOptions(app, verb->train, {"mesh", "shard", "pipeline", "shares", "wire", "overlap"});
   AddNumber(app, "--late-after", verb->late_after_s, {.maximum = 86400}, "SECONDS",
             "End the job, and name the rank, when one keeps the others waiting for so long without "
             "reason (5; 0: never)")

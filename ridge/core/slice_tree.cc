@@ -21,10 +21,6 @@ void AddParts(const SliceRange& node, const SliceRange& owned, std::vector<Slice
   AddParts({cut, node.end}, owned, parts);
 }
 
-int64_t PartsIn(const SliceShare& share, int rank) {
-  return static_cast<int64_t>(PartsOf(share.OwnedBy(rank), share.slices).size());
-}
-
 }  // namespace
 
 SliceRange SliceShare::OwnedBy(int other) const {
@@ -117,18 +113,6 @@ ByteRange ChunkOf(int rank, int ranks, int64_t block_bytes) {
     return std::min(block_bytes, r * lines / ranks * kChunkLine);
   };
   return {begin_of(rank), begin_of(rank + 1)};
-}
-
-int64_t ReceivedBytes(const SliceShare& share, int64_t block_bytes) {
-  int64_t parts = 0;
-  for (int rank = 0; rank < share.ranks; ++rank)
-    parts += rank == share.rank ? 0 : PartsIn(share, rank);
-  return parts * ChunkOf(share.rank, share.ranks, block_bytes).bytes();
-}
-
-int64_t SentBytes(const SliceShare& share, int64_t block_bytes) {
-  const int64_t own = ChunkOf(share.rank, share.ranks, block_bytes).bytes();
-  return PartsIn(share, share.rank) * (block_bytes - own) + (share.ranks - 1) * own;
 }
 
 }  // namespace ridge

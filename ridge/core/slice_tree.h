@@ -72,13 +72,8 @@ struct ByteRange {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes() const { return end - begin; }
+  bool operator==(const ByteRange&) const = default;
 };
 ByteRange ChunkOf(int rank, int ranks, int64_t block_bytes);
-
-// Bytes of the other ranks' parts of the own chunk.
-int64_t ReceivedBytes(const SliceShare& share, int64_t block_bytes);
-// Bytes that the rank sends in one sum over a block: chunks of its parts, then its chunk of the
-// sum.
-int64_t SentBytes(const SliceShare& share, int64_t block_bytes);
 
 }  // namespace ridge

@@ -132,14 +132,7 @@ TEST(SliceTreeTest, ChunksAreWholeLinesThatCoverTheBlock) {
   }
 }
 
-TEST(SliceTreeTest, PowersOfTwoSendWhatARingSends) {
-  const int64_t bytes = 1 << 20;
-  EXPECT_EQ(SentBytes({8, 0, 1}, bytes), 0);
-  EXPECT_EQ(SentBytes({8, 1, 2}, bytes), bytes);  // 2 (N - 1) / N
-  EXPECT_EQ(SentBytes({8, 3, 4}, bytes), 3 * bytes / 2);
-  EXPECT_EQ(ReceivedBytes({8, 0, 2}, bytes), bytes / 2);
-  EXPECT_EQ(ReceivedBytes({8, 0, 8}, bytes), 7 * bytes / 8);
-  // [2, 5) of 8 are two nodes.
+TEST(SliceTreeTest, ThreeOfEightSlicesAreTwoNodes) {
   EXPECT_EQ(PartsOf({2, 5}, 8), (std::vector<SliceRange>{{2, 4}, {4, 5}}));
 }
 

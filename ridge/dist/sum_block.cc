@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 namespace ridge {
 namespace {
@@ -15,6 +17,52 @@ void AddTyped(const std::byte* a, const std::byte* b, std::byte* to, int64_t cou
   for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<T>(x[i] + y[i]);
 }
 
+// FloatToBF16, in a form that compilers turn into vectors.
+uint32_t BF16Bits(uint32_t f32) {
+  const uint32_t rounded = (f32 + 0x7FFF + ((f32 >> 16) & 1)) >> 16;
+  const bool nan = (f32 & 0x7FFFFFFF) > 0x7F800000;
+  return nan ? (f32 >> 16) | 0x40 : rounded;
+}
+
+float RoundedToBF16(float value) {
+  return std::bit_cast<float>(BF16Bits(std::bit_cast<uint32_t>(value)) << 16);
+}
+
+void AddNarrow(const std::byte* a, const std::byte* b, std::byte* to, int64_t count) {
+  const auto* x = reinterpret_cast<const float*>(a);
+  const auto* y = reinterpret_cast<const float*>(b);
+  auto* sum = reinterpret_cast<float*>(to);
+  for (int64_t i = 0; i < count; ++i)
+    sum[i] = RoundedToBF16(RoundedToBF16(x[i]) + RoundedToBF16(y[i]));
+}
+
+void Narrow(const std::byte* from, std::byte* to, int64_t count) {
+  const auto* wide = reinterpret_cast<const uint32_t*>(from);
+  auto* narrow = reinterpret_cast<uint16_t*>(to);
+  for (int64_t i = 0; i < count; ++i) narrow[i] = static_cast<uint16_t>(BF16Bits(wide[i]));
+}
+
+void Widen(const std::byte* from, std::byte* to, int64_t count) {
+  const auto* narrow = reinterpret_cast<const uint16_t*>(from);
+  auto* wide = reinterpret_cast<uint32_t*>(to);
+  for (int64_t i = 0; i < count; ++i) wide[i] = static_cast<uint32_t>(narrow[i]) << 16;
+}
+
+// Calls f(range, narrow) for the parts of [begin, end), in order.
+template <typename F>
+void ForEachRange(const WireBlock& wire, int64_t begin, int64_t end, F f) {
+  int64_t at = begin;
+  for (const ByteRange& range : wire.narrow) {
+    if (range.end <= at) continue;
+    if (range.begin >= end) break;
+    if (range.begin > at) f(ByteRange{at, range.begin}, false);
+    at = std::max(at, range.begin);
+    f(ByteRange{at, std::min(end, range.end)}, true);
+    at = std::min(end, range.end);
+  }
+  if (at < end) f(ByteRange{at, end}, false);
+}
+
 void AddAs(DType dtype, const std::byte* a, const std::byte* b, std::byte* to, int64_t count) {
   if (dtype == DType::kF64) return AddTyped<double>(a, b, to, count);
   if (dtype == DType::kI64) return AddTyped<uint64_t>(a, b, to, count);
@@ -23,6 +71,21 @@ void AddAs(DType dtype, const std::byte* a, const std::byte* b, std::byte* to, i
 }
 
 }  // namespace
+
+WireBlock SumBlock::wire() const {
+  WireBlock wire = {bytes};
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].narrow) continue;
+    const int64_t begin = values[i].offset_bytes;
+    const int64_t end = i + 1 < values.size() ? values[i + 1].offset_bytes : bytes;
+    if (!wire.narrow.empty() && wire.narrow.back().end == begin) {
+      wire.narrow.back().end = end;
+    } else {
+      wire.narrow.push_back({begin, end});
+    }
+  }
+  return wire;
+}
 
 Status CheckSums(const SumBlock& block) {
   for (const SumBlock::Values& values : block.values) {
@@ -48,8 +111,42 @@ void AddSums(const SumBlock& block, int64_t begin, int64_t end, const std::byte*
     const int64_t size = BytesPerElement(values.dtype);
     const int64_t first = std::max(begin, values.offset_bytes);
     const int64_t last = std::min(end, values.offset_bytes + values.elements * size);
-    if (first < last) AddAs(values.dtype, a + first, b + first, to + first, (last - first) / size);
+    if (first >= last) continue;
+    const int64_t count = (last - first) / size;
+    if (values.narrow) {
+      AddNarrow(a + first, b + first, to + first, count);
+    } else {
+      AddAs(values.dtype, a + first, b + first, to + first, count);
+    }
   }
+}
+
+void PackSums(const WireBlock& wire, int64_t begin, int64_t end, const std::byte* block,
+              std::byte* sent) {
+  std::byte* to = sent + wire.WireOffset(begin);
+  ForEachRange(wire, begin, end, [&](const ByteRange& range, bool narrow) {
+    if (narrow) {
+      Narrow(block + range.begin, to, range.bytes() / 4);
+      to += range.bytes() / 2;
+    } else {
+      std::memcpy(to, block + range.begin, static_cast<size_t>(range.bytes()));
+      to += range.bytes();
+    }
+  });
+}
+
+void UnpackSums(const WireBlock& wire, int64_t begin, int64_t end, const std::byte* sent,
+                std::byte* block) {
+  const std::byte* from = sent + wire.WireOffset(begin);
+  ForEachRange(wire, begin, end, [&](const ByteRange& range, bool narrow) {
+    if (narrow) {
+      Widen(from, block + range.begin, range.bytes() / 4);
+      from += range.bytes() / 2;
+    } else {
+      std::memcpy(block + range.begin, from, static_cast<size_t>(range.bytes()));
+      from += range.bytes();
+    }
+  });
 }
 
 }  // namespace ridge

@@ -5,8 +5,10 @@
 //   Gather   every rank sends its chunk of the sum to all others
 //
 // Afterwards the sum lies in the first part's place, on every rank; the other parts mean nothing.
-// The constructor allocates; the calls allocate nothing.  Not thread-safe, but for Combine().
+// Narrow values (SumBlock) are packed before they are sent, and unpacked where they are added.
+// The constructor allocates; Run() allocates nothing.  Not thread-safe.
 #pragma once
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,35 +23,53 @@ class TreeSum {
   // Where the sums of a job's slices lie; all of it outlives the TreeSum.
   struct Place {
     std::vector<std::byte*> parts;  // of this rank, PartsOf(share.owned()) blocks
-    std::byte* scratch = nullptr;   // ReceivedBytes(share, block.bytes), aligned as the parts
+    std::byte* scratch = nullptr;   // SumScratchBytes(share, block.wire()), aligned as the parts
   };
+  // Calls what it is given for each piece of the work, on as many threads as it likes.
+  using Work = std::function<void(int piece, int pieces)>;
+  using Team = std::function<void(const Work&)>;
   // REQUIRES: the communicator's rank and size are the share's; CheckSums(block).
   TreeSum(Communicator& communicator, const SliceShare& share, SumBlock block, Place place);
 
-  Status Send();
-  // Piece `piece` of `pieces` of the work, which several threads may share.
-  void Combine(int piece, int pieces) const;
-  Status Gather();
+  Status Run(const Team& team);
 
  private:
-  // to = left + right, of the own chunk; all three point to where the block would begin.
+  // A part, or a sum of parts: where the block would begin, as it lies or as it is sent.
+  struct Addend {
+    std::byte* at = nullptr;
+    bool packed = false;
+  };
+  // to = left + right, of the own chunk.
   struct Addition {
-    const std::byte* left;
-    const std::byte* right;
-    std::byte* to;
+    Addend left, right, to;
   };
 
   void PlaceAddends();
   void ListAdditions();
   void ClearSpans();
+  Status Send(const Team& team);
+  Status SendRound(size_t k);
+  void Pack(size_t k, int piece, int pieces) const;
+  void Combine(int piece, int pieces) const;
+  void Add(const Addition& addition, int64_t begin, int64_t end) const;
+  Status Gather();
+  void Unpack(int piece, int pieces) const;
+  // What is sent of the own block, or received into it: the block itself, or packed.
+  std::byte* Outgoing(std::byte* part) const { return packs_ ? packed_ : part; }
+  std::span<std::byte> Sent(std::byte* start, const ByteRange& chunk) const {
+    return {start + wire_.WireOffset(chunk.begin), static_cast<size_t>(wire_.WireBytes(chunk))};
+  }
 
   Communicator& communicator_;
   const SliceShare share_;
   const SumBlock block_;
+  const WireBlock wire_;
+  const bool packs_;
   const Place place_;
-  const ByteRange chunk_;                         // that this rank adds up
-  std::vector<std::vector<SliceRange>> parts_;    // by rank
-  std::vector<std::vector<std::byte*>> addends_;  // by rank and part: where the block would begin
+  const ByteRange chunk_;                       // that this rank adds up
+  std::byte* packed_ = nullptr;                 // a block as it is sent, if that is another one
+  std::vector<std::vector<SliceRange>> parts_;  // by rank
+  std::vector<std::vector<Addend>> addends_;    // by rank and part
   std::vector<Addition> additions_;
   std::vector<std::span<const std::byte>> sends_;
   std::vector<std::span<std::byte>> receives_;

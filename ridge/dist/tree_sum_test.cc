@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "ridge/core/rounding.h"
@@ -11,11 +14,14 @@
 namespace ridge {
 namespace {
 
-// 1000 f32, 3 f64 and 5 i64, each from a new line on.
-SumBlock Block() {
+// 1000 f32, 3 f64, 5 i64 and 2100 f32 that may be narrow, each from a new line on.
+SumBlock Block(bool narrow = false) {
   SumBlock block;
-  block.values = {{0, 1000, DType::kF32}, {4032, 3, DType::kF64}, {4096, 5, DType::kI64}};
-  block.bytes = 4160;
+  block.values = {{0, 1000, DType::kF32, narrow},
+                  {4032, 3, DType::kF64},
+                  {4096, 5, DType::kI64},
+                  {4160, 2100, DType::kF32, narrow}};
+  block.bytes = 12608;
   return block;
 }
 
@@ -34,8 +40,7 @@ Bytes RandomSlice(int64_t slice) {
 }
 
 // The parts of a rank, by folds.
-std::vector<Bytes> PartsOfRank(const SliceShare& share) {
-  const SumBlock block = Block();
+std::vector<Bytes> PartsOfRank(const SliceShare& share, const SumBlock& block) {
   const SliceRange owned = share.owned();
   const std::vector<SliceFold> folds = FoldsOf(owned, share.slices);
   std::vector<Bytes> at(static_cast<size_t>(PositionsOf(folds)));
@@ -51,37 +56,75 @@ std::vector<Bytes> PartsOfRank(const SliceShare& share) {
 }
 
 // The sum as every rank has it.
-std::vector<Bytes> SumsOf(int64_t slices, int ranks, int most_delay_us) {
+std::vector<Bytes> SumsOf(int64_t slices, int ranks, int most_delay_us, bool narrow = false) {
+  const SumBlock block = Block(narrow);
   std::vector<Bytes> sums(static_cast<size_t>(ranks));
   RunRanks(
       ranks,
       [&](Communicator& communicator) {
         const SliceShare share = {slices, communicator.rank(), ranks};
-        std::vector<Bytes> parts = PartsOfRank(share);
-        Bytes scratch(static_cast<size_t>(ReceivedBytes(share, Block().bytes)));
+        std::vector<Bytes> parts = PartsOfRank(share, block);
+        Bytes scratch(static_cast<size_t>(SumScratchBytes(share, block.wire())));
         TreeSum::Place place;
         for (Bytes& part : parts) place.parts.push_back(part.data());
         place.scratch = scratch.data();
-        TreeSum sum(communicator, share, Block(), place);
-        EXPECT_TRUE(sum.Send().ok());
-        for (const int piece : {1, 0, 2}) sum.Combine(piece, 3);
-        EXPECT_TRUE(sum.Gather().ok());
-        EXPECT_EQ(communicator.sent_bytes(), SentBytes(share, Block().bytes));
+        TreeSum sum(communicator, share, block, place);
+        const auto in_any_order = [](const TreeSum::Work& work) {
+          for (const int piece : {1, 0, 2}) work(piece, 3);
+        };
+        EXPECT_TRUE(sum.Run(in_any_order).ok());
+        EXPECT_EQ(communicator.sent_bytes(), SentBytes(share, block.wire()));
         sums[static_cast<size_t>(communicator.rank())] = parts.front();
       },
       most_delay_us);
   return sums;
 }
 
+// The bits of the values; what lies between them is nobody's.
+std::string BitsOf(const Bytes& bytes) {
+  std::string text;
+  for (const SumBlock::Values& values : Block().values)
+    text.append(reinterpret_cast<const char*>(bytes.data()) + values.offset_bytes,
+                static_cast<size_t>(values.elements * BytesPerElement(values.dtype)));
+  return text;
+}
+
 TEST(TreeSumTest, TheBitsDoNotDependOnTheNumberOfRanks) {
-  for (const int64_t slices : {8, 11, 12}) {
-    const Bytes alone = SumsOf(slices, 1, 0).front();
-    for (const int ranks : {2, 3, 4, 6, 8}) {
-      const std::vector<Bytes> sums = SumsOf(slices, ranks, /*most_delay_us=*/300);
-      for (const Bytes& sum : sums)
-        EXPECT_EQ(sum, alone) << slices << " slices on " << ranks << " ranks";
+  for (const bool narrow : {false, true}) {
+    for (const int64_t slices : {8, 11, 12}) {
+      const Bytes alone = SumsOf(slices, 1, 0, narrow).front();
+      for (const int ranks : {2, 3, 4, 6, 8}) {
+        for (const Bytes& sum : SumsOf(slices, ranks, /*most_delay_us=*/300, narrow))
+          EXPECT_EQ(BitsOf(sum), BitsOf(alone)) << slices << " slices on " << ranks << " ranks";
+      }
     }
   }
+}
+
+TEST(TreeSumTest, NarrowSumsAreBF16AndCloseToWideOnes) {
+  const Bytes narrow = SumsOf(8, 3, 0, /*narrow=*/true).back(), wide = SumsOf(8, 3, 0).back();
+  double most = 0;
+  for (int64_t i = 0; i < 1000; ++i) {
+    const double sum = LoadAsDouble(DType::kF32, narrow.data(), i);
+    EXPECT_EQ(sum, BF16ToFloat(FloatToBF16(static_cast<float>(sum))));
+    most = std::max(most, std::abs(sum - LoadAsDouble(DType::kF32, wide.data(), i)));
+  }
+  EXPECT_GT(most, 0);
+  EXPECT_LT(most, 4 * 8000 * 0x1p-9);  // four roundings of sums below 8000
+}
+
+// Infinity and NaN stay what they are.
+TEST(TreeSumTest, NarrowSumsKeepWhatIsNotFinite) {
+  const SumBlock block = {{{0, 16, DType::kF32, true}}, 64};
+  std::vector<float> a(16, 1.0F), b(16, 2.0F), sum(16);
+  a[1] = std::numeric_limits<float>::infinity();
+  b[2] = std::numeric_limits<float>::quiet_NaN();
+  a[3] = std::bit_cast<float>(0x7F800001U);  // its payload is in the bits that are cut off
+  AddSums(block, 0, 64, reinterpret_cast<const std::byte*>(a.data()),
+          reinterpret_cast<const std::byte*>(b.data()), reinterpret_cast<std::byte*>(sum.data()));
+  EXPECT_EQ(sum[0], 3.0F);
+  EXPECT_EQ(sum[1], std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(sum[2]) && std::isnan(sum[3]));
 }
 
 TEST(TreeSumTest, WholeNumbersAreExact) {

@@ -25,6 +25,7 @@ struct NamedGraph {
   // batch.  Then the update of an accumulator is a slice's addend, and what reads the accumulator
   // reads the sum over the batch.
   std::optional<SliceShare> share = std::nullopt;
+  DType wire = DType::kF32;  // or bf16: sums of f32 gradients in the tree are rounded to it
 
   bool in_slices() const { return slices > 1 || share.has_value(); }
 

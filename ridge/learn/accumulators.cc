@@ -31,6 +31,7 @@ NamedGraph Accumulators::Finish(const std::string& name, Graph graph) const {
   if (slices_ == 1) return named;
   named.slices = share_ ? share_->owned().count() : slices_;
   named.share = share_;
+  named.wire = wire_;
   named.accumulators = names_;
   named.stacked_outputs = stacked_;
   for (ValueId id : named.graph.ValuesOfKind(ValueKind::kInput)) {

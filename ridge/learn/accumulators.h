@@ -14,10 +14,11 @@ namespace ridge {
 
 class Accumulators {
  public:
-  // Over the slices of a batch, of which a share may be computed here.  Does nothing for one slice.
-  // `b` must outlive it.
-  Accumulators(GraphBuilder& b, int64_t slices, const std::optional<SliceShare>& share = {})
-      : b_(b), slices_(slices), share_(share) {}
+  // Over the slices of a batch, of which a share may be computed here; `wire` as of a NamedGraph.
+  // Does nothing for one slice.  `b` must outlive it.
+  Accumulators(GraphBuilder& b, int64_t slices, const std::optional<SliceShare>& share = {},
+               DType wire = DType::kF32)
+      : b_(b), slices_(slices), share_(share), wire_(wire) {}
 
   // The sum of x, kept in the state `name`.
   Value Add(const std::string& name, Value x);
@@ -30,6 +31,7 @@ class Accumulators {
   GraphBuilder& b_;
   const int64_t slices_;
   const std::optional<SliceShare> share_;
+  const DType wire_;
   std::vector<std::string> names_, stacked_;
 };
 

@@ -123,7 +123,7 @@ Value Accumulator(GraphBuilder& b, Value param) {
 
 Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
-  Accumulators sums(*d.builder, options.slices, options.share);
+  Accumulators sums(*d.builder, options.slices, options.share, options.wire);
   for (size_t i = 0; i < d.params.size(); ++i)
     d.grads[i] =
         sums.Add(AccumulatorName(d.builder->graph().value(d.params[i].id).name), d.grads[i]);

@@ -56,6 +56,7 @@ struct TrainingGraphOptions {
   int64_t slices = 1;
   bool mean_of_slices = true;
   std::optional<SliceShare> share = std::nullopt;  // that is computed here; the sums are a tree's
+  DType wire = DType::kF32;                        // of these sums: as of a NamedGraph
 
   // Each sample has two classes: the label with the input `ridge.label_weight` f32[batch], and
   // `ridge.other_label`, typed as the label, with the rest.  The loss is the mean of the two cross

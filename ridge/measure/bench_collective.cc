@@ -117,6 +117,8 @@ Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device&
                {.most_bytes = std::ssize(buffers.out), .size_s = kBlocks * request.block_s}));
   for (const SumTime& sum : sums)
     rates.push_back({kTreeSumRate, ranks.size(), sum.bytes, sum.seconds});
+  for (const SumTime& sum : sums)
+    rates.push_back({kBF16SumRate, ranks.size(), sum.bytes, sum.bf16_seconds});
   return rates;
 }
 

@@ -4,9 +4,10 @@
 //   all_gather   each rank holds a part of `bytes`, and sends it to all others
 //
 //   tree_sum     each rank holds `bytes`, and all get their sum (time_sums.h)
+//   tree_sum_bf16  the same of f32 that is sent as bf16
 //
 // The first two are one Exchange, which moves bytes * (n - 1) / n out of each rank; a sum moves
-// twice as many, and adds.
+// twice as many, and adds; as bf16 it moves as many.
 #pragma once
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct CollectiveRate {
 };
 
 inline constexpr char kTreeSumRate[] = "tree_sum";
+inline constexpr char kBF16SumRate[] = "tree_sum_bf16";
 
 struct CollectiveRequest {
   int64_t most_bytes = int64_t{16} << 20;  // sizes are 1 KiB, 4 KiB and so on up to it

@@ -48,7 +48,8 @@ TEST(BenchCollectiveTest, CountsOfRanksAndBytesGrowToWhatWasAsked) {
   EXPECT_THAT(rows,
               ::testing::ElementsAre("all_to_all 2 1024", "all_to_all 2 4096", "all_to_all 3 1024",
                                      "all_to_all 3 4096", "all_gather 2 1024", "all_gather 2 4096",
-                                     "all_gather 3 1024", "all_gather 3 4096", "tree_sum 3 4096"));
+                                     "all_gather 3 1024", "all_gather 3 4096", "tree_sum 3 4096",
+                                     "tree_sum_bf16 3 4096"));
   EXPECT_GT((ranks.seen[{512, 0}]), 0);  // the third takes no part
   EXPECT_GT((ranks.seen[{1365, 1365}]), 0);
 }

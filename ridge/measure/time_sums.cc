@@ -19,16 +19,20 @@ constexpr int64_t kFewestRounds = 7, kMostRounds = 200;
 class TimedSum {
  public:
   // `memory`: BytesFor(ranks, bytes).
-  TimedSum(Communicator& ranks, Device& device, int threads, std::byte* memory, int64_t bytes)
+  TimedSum(Communicator& ranks, Device& device, int threads, std::byte* memory, int64_t bytes,
+           bool bf16)
       : ranks_(ranks),
         device_(device),
         threads_(threads),
         values_(reinterpret_cast<float*>(memory)),
         count_(bytes / static_cast<int64_t>(sizeof(float))),
-        sum_(ranks, ShareOf(ranks), BlockOf(bytes), {{memory}, memory + bytes}) {}
+        sum_(ranks, ShareOf(ranks), BlockOf(bytes, bf16), {{memory}, memory + bytes}) {}
 
+  // Of either type.
   static int64_t BytesFor(const Communicator& ranks, int64_t bytes) {
-    return bytes + ReceivedBytes(ShareOf(ranks), bytes);
+    const SliceShare share = ShareOf(ranks);
+    return bytes + std::max(SumScratchBytes(share, {bytes}),
+                            SumScratchBytes(share, BlockOf(bytes, /*bf16=*/true).wire()));
   }
 
   // Of this rank.
@@ -36,9 +40,9 @@ class TimedSum {
     std::fill(values_, values_ + count_, 1.0F);
     RIDGE_RETURN_IF_ERROR(Barrier(ranks_));
     const double begin_s = MonotonicSeconds();
-    RIDGE_RETURN_IF_ERROR(sum_.Send());
-    device_.ForEachPart(threads_, [&](int part) { sum_.Combine(part, threads_); });
-    RIDGE_RETURN_IF_ERROR(sum_.Gather());
+    RIDGE_RETURN_IF_ERROR(sum_.Run([this](const TreeSum::Work& work) {
+      device_.ForEachPart(threads_, [&](int part) { work(part, threads_); });
+    }));
     return MonotonicSeconds() - begin_s;
   }
 
@@ -46,8 +50,8 @@ class TimedSum {
   static SliceShare ShareOf(const Communicator& ranks) {
     return {ranks.size(), ranks.rank(), ranks.size()};
   }
-  static SumBlock BlockOf(int64_t bytes) {
-    return {{{0, bytes / static_cast<int64_t>(sizeof(float)), DType::kF32}}, bytes};
+  static SumBlock BlockOf(int64_t bytes, bool bf16) {
+    return {{{0, bytes / static_cast<int64_t>(sizeof(float)), DType::kF32, bf16}}, bytes};
   }
 
   Communicator& ranks_;
@@ -91,9 +95,13 @@ Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Device& device, int t
                          device.Allocate(TimedSum::BytesFor(ranks, most)));
   std::vector<SumTime> times;
   for (int64_t bytes = request.least_bytes; bytes <= most; bytes *= 4) {
-    TimedSum sum(ranks, device, threads, memory->data(), bytes);
-    RIDGE_ASSIGN_OR_RETURN(const double s, TimeOne(ranks, sum, request.size_s));
-    times.push_back({bytes, s});
+    SumTime time = {bytes};
+    for (const bool bf16 : {false, true}) {
+      TimedSum sum(ranks, device, threads, memory->data(), bytes, bf16);
+      RIDGE_ASSIGN_OR_RETURN(const double s, TimeOne(ranks, sum, request.size_s));
+      (bf16 ? time.bf16_seconds : time.seconds) = s;
+    }
+    times.push_back(time);
   }
   return times;
 }

@@ -29,6 +29,8 @@ TEST(TimeSumsTest, AllRanksGetTheSameTableBySize) {
         EXPECT_EQ(times[i].bytes, 4096 << (2 * i));
         EXPECT_GT(times[i].seconds, 0);
         EXPECT_EQ(times[i].seconds, all[0][i].seconds);
+        EXPECT_GT(times[i].bf16_seconds, 0);
+        EXPECT_EQ(times[i].bf16_seconds, all[0][i].bf16_seconds);
       }
     }
   }

@@ -39,7 +39,8 @@ class Lowering {
     step_.name = named.name;
     step_.slices = named.slices;
     if (named.share)
-      step_.tree = TreePlan{*named.share, FoldsOf(named.share->owned(), named.share->slices)};
+      step_.tree =
+          TreePlan{*named.share, FoldsOf(named.share->owned(), named.share->slices), named.wire};
   }
 
   Result<LoweredGraph> Run() {

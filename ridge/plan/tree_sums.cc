@@ -34,6 +34,20 @@ int64_t SumBytes(const Program& program, const std::vector<int>& sums) {
   return bytes;
 }
 
+// The f32 sums that are gradients, and no outputs: losses and counts stay exact.
+std::vector<int> NarrowSums(const Program& program, const StepPlan& step) {
+  if (step.tree->wire == DType::kF32) return {};
+  const std::vector<int> outputs = OutputSums(step);
+  std::vector<int> narrow;
+  for (const int sum : step.sums) {
+    const PersistentValue& value = program.persistent[static_cast<size_t>(sum)];
+    const bool output = std::find(outputs.begin(), outputs.end(), sum) != outputs.end();
+    if (!output && value.role == ValueRole::kGradient && value.type.dtype == DType::kF32)
+      narrow.push_back(sum);
+  }
+  return narrow;
+}
+
 // The persistent value that holds the blocks at the positions above 0.
 PersistentValue FurtherBlocks(const StepPlan& step, int64_t bytes) {
   PersistentValue value;
@@ -89,8 +103,12 @@ class NodeInserter {
 // One step's.
 class TreeNodes {
  public:
-  TreeNodes(StepPlan& step, const MemorySpace& memory)
-      : step_(step), memory_(memory), inserter_(step), outputs_(OutputSums(step).size()) {}
+  TreeNodes(const Program& program, StepPlan& step)
+      : program_(program),
+        step_(step),
+        memory_(program.memory),
+        inserter_(step),
+        outputs_(OutputSums(step).size()) {}
 
   // The sums in the order in which they are ready, those that are outputs first.
   static std::vector<int> ReadyOrder(const StepPlan& step) {
@@ -185,14 +203,18 @@ class TreeNodes {
   PlannedNode SumNode(const char* op, const char* kernel, const std::vector<int>& sums) const {
     const SliceShare& share = step_.tree->share;
     const int64_t bytes = BytesOf(sums);
-    const int64_t received = ReceivedBytes(share, bytes);
+    const WireBlock wire = WireBlockOf(program_, step_, sums);
+    const int64_t received = ReceivedBytes(share, wire);
     PlannedNode node = NodeOf(step_, op, kernel);
-    // Every byte that is sent is read and written once more by who receives it.
-    const int64_t sent = SentBytes(share, bytes);
-    SetCost(received, received + 2 * sent, received + sent, node);
-    node.choice.workspace_bytes = memory_.Aligned(received);
+    // Every byte that is sent is read and written once more by who receives it, and what is packed
+    // once more by both.
+    const int64_t sent = SentBytes(share, wire);
+    const int64_t packed = wire.goes_as_it_lies() ? 0 : 2 * sent;
+    SetCost(received, received + 2 * sent + packed, received + sent + packed, node);
+    node.choice.workspace_bytes = memory_.Aligned(SumScratchBytes(share, wire));
     node.choice.key = fmt::format("{} rank {} of {}, {} slices, {} bytes", kernel, share.rank,
                                   share.ranks, share.slices, bytes);
+    if (!wire.goes_as_it_lies()) node.choice.key += fmt::format(", {} sent", sent);
     node.sums = sums;
     return node;
   }
@@ -351,6 +373,7 @@ class TreeNodes {
   static constexpr int64_t kLeastBucketBytes = int64_t{256} << 10;
   static constexpr int64_t kMostBucketBytes = int64_t{4} << 20;
 
+  const Program& program_;
   StepPlan& step_;
   const MemorySpace& memory_;
   NodeInserter inserter_;
@@ -407,6 +430,7 @@ void FormTreeSums(Program& program, bool overlap) {
     RIDGE_CHECK(program.memory.alignment_bytes % kChunkLine == 0, "sums begin with a line");
     TreePlan& tree = *step.tree;
     tree.block_bytes = SumBytes(program, step.sums);
+    tree.narrow = NarrowSums(program, step);
     const int64_t blocks = PositionsOf(tree.folds) - 1;
     if (blocks > 0) {
       const auto [known, added] =
@@ -414,7 +438,7 @@ void FormTreeSums(Program& program, bool overlap) {
       if (added) program.persistent.push_back(FurtherBlocks(step, blocks * tree.block_bytes));
       tree.further = known->second;
     }
-    TreeNodes(step, program.memory).Add(overlap);
+    TreeNodes(program, step).Add(overlap);
   }
 }
 
@@ -425,6 +449,22 @@ int64_t SumOffset(const Program& program, const StepPlan& step, int sum, int64_t
   if (position == 0) return offset_of(sum);
   return offset_of(step.tree->further) + (position - 1) * step.tree->block_bytes + offset_of(sum) -
          offset_of(step.sums.front());
+}
+
+WireBlock WireBlockOf(const Program& program, const StepPlan& step, const std::vector<int>& sums) {
+  const std::vector<int>& narrow = step.tree->narrow;
+  WireBlock block;
+  for (const int sum : sums) {
+    const int64_t begin = block.bytes;
+    block.bytes += SumBytes(program, {sum});
+    if (std::find(narrow.begin(), narrow.end(), sum) == narrow.end()) continue;
+    if (!block.narrow.empty() && block.narrow.back().end == begin) {
+      block.narrow.back().end = block.bytes;
+    } else {
+      block.narrow.push_back({begin, block.bytes});
+    }
+  }
+  return block;
 }
 
 std::optional<SliceShare> ShareOf(const Program& program) {
@@ -467,8 +507,9 @@ Collective CollectiveOf(const Program& program, const StepPlan& step, const Plan
   const SliceShare& share = step.tree->share;
   if (node.choice.kernel != kAllGatherKernel) {
     one.op = kAllReduce;
-    one.bytes = SumBytes(program, node.sums);
-    one.sent_bytes = SentBytes(share, one.bytes);
+    const WireBlock wire = WireBlockOf(program, step, node.sums);
+    one.bytes = wire.bytes;
+    one.sent_bytes = SentBytes(share, wire);
   } else {
     one.bytes = node.call.outputs[0].bytes();
     one.sent_bytes = one.bytes / share.slices * share.owned().count() * (share.ranks - 1);

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/core/wire_block.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {
@@ -53,6 +54,9 @@ std::optional<SliceShare> ShareOf(const Program& program);
 
 // The exchanges of a program in their order, as text: it must be the same on all ranks.
 std::string ExchangeOrder(const Program& program);
+
+// These sums as ranks send them.  REQUIRES: they lie side by side, in this order.
+WireBlock WireBlockOf(const Program& program, const StepPlan& step, const std::vector<int>& sums);
 
 // Nodes that ranks run together: those of an operator in one step.
 struct Collective {

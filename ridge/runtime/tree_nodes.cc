@@ -25,18 +25,12 @@ class SumJob : public ExchangeThread::Job {
   Status Run() override {
     const NamedExchanges named(communicator_, name_);
     communicator_.SetPatient(true);
-    const Status status = Sum();
+    const Status status = sum_.Run([](const TreeSum::Work& work) { work(0, 1); });
     communicator_.SetPatient(false);
     return status;
   }
 
  private:
-  Status Sum() {
-    RIDGE_RETURN_IF_ERROR(sum_.Send());
-    sum_.Combine(0, 1);
-    return sum_.Gather();
-  }
-
   Communicator& communicator_;
   const char* const name_;
   TreeSum sum_;
@@ -146,9 +140,9 @@ class TreeSumKernel : public HostKernel<TreeSumKernel> {
 
   Status Run(const KernelBuffers&) {
     const NamedExchanges named(ranks_, name_);
-    RIDGE_RETURN_IF_ERROR(sum_->Send());
-    device_.ForEachPart(threads_, [&](int part) { sum_->Combine(part, threads_); });
-    return sum_->Gather();
+    return sum_->Run([this](const TreeSum::Work& work) {
+      device_.ForEachPart(threads_, [&](int part) { work(part, threads_); });
+    });
   }
 
  private:
@@ -216,9 +210,12 @@ class WaitKernel : public HostKernel<WaitKernel> {
 SumBlock TreeMemory::block() const {
   SumBlock block;
   const int64_t begin = SumOffset(program, step, step.sums.front(), 0);
+  const std::vector<int>& narrow = step.tree->narrow;
   for (const int sum : step.sums) {
     const TensorType& type = program.persistent[static_cast<size_t>(sum)].type;
-    block.values.push_back({SumOffset(program, step, sum, 0) - begin, type.elements(), type.dtype});
+    const bool rounded = std::find(narrow.begin(), narrow.end(), sum) != narrow.end();
+    block.values.push_back(
+        {SumOffset(program, step, sum, 0) - begin, type.elements(), type.dtype, rounded});
   }
   block.bytes = step.tree->block_bytes;
   return block;

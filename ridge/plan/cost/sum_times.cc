@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 int64_t MostSent(SliceShare share, int64_t block_bytes) {
   int64_t most = 0;
   for (share.rank = 0; share.rank < share.ranks; ++share.rank)
-    most = std::max(most, SentBytes(share, block_bytes));
+    most = std::max(most, SentBytes(share, {block_bytes}));
   return most;
 }
 
@@ -30,7 +30,7 @@ Status Unusable(const std::string& file, const std::string& why) {
 bool IsTable(const std::vector<SumTime>& sums) {
   int64_t before = 0;
   for (const SumTime& sum : sums) {
-    if (sum.bytes <= before || !(sum.seconds > 0)) return false;
+    if (sum.bytes <= before || !(sum.seconds > 0) || !(sum.bf16_seconds > 0)) return false;
     before = sum.bytes;
   }
   return !sums.empty();
@@ -38,28 +38,31 @@ bool IsTable(const std::vector<SumTime>& sums) {
 
 }  // namespace
 
-double SumTimes::Seconds(int64_t bytes) const {
+double SumTimes::Seconds(int64_t bytes, bool bf16) const {
   RIDGE_CHECK(known(), "sums were measured");
-  if (bytes <= sums.front().bytes || sums.size() == 1) return sums.front().seconds;
+  const auto seconds = [&](const SumTime& sum) { return bf16 ? sum.bf16_seconds : sum.seconds; };
+  if (bytes <= sums.front().bytes || sums.size() == 1) return seconds(sums.front());
   const auto above = std::find_if(sums.begin() + 1, sums.end() - 1,
                                   [&](const SumTime& sum) { return bytes <= sum.bytes; });
   const SumTime &low = above[-1], &high = *above;
   const double share =
       static_cast<double>(bytes - low.bytes) / static_cast<double>(high.bytes - low.bytes);
-  return low.seconds + share * (high.seconds - low.seconds);
+  return seconds(low) + share * (seconds(high) - seconds(low));
 }
 
-double SumTimes::Seconds(const SliceShare& share, int64_t block_bytes) const {
+double SumTimes::Seconds(const SliceShare& share, const WireBlock& block) const {
+  const bool bf16 = !block.goes_as_it_lies();
   const SliceShare even = {share.ranks, 0, share.ranks};
-  const auto of_one = static_cast<double>(MostSent(even, block_bytes));
-  if (of_one <= 0) return Seconds(block_bytes);
-  const double factor = static_cast<double>(MostSent(share, block_bytes)) / of_one;
-  return Seconds(static_cast<int64_t>(factor * static_cast<double>(block_bytes)));
+  const auto of_one = static_cast<double>(MostSent(even, block.bytes));
+  if (of_one <= 0) return Seconds(block.bytes, bf16);
+  const double factor = static_cast<double>(MostSent(share, block.bytes)) / of_one;
+  return Seconds(static_cast<int64_t>(factor * static_cast<double>(block.bytes)), bf16);
 }
 
 std::string SumTimesToJson(const SumTimes& times) {
   Json sums = Json::array();
-  for (const SumTime& sum : times.sums) sums.push_back({{"bytes", sum.bytes}, {"s", sum.seconds}});
+  for (const SumTime& sum : times.sums)
+    sums.push_back({{"bytes", sum.bytes}, {"s", sum.seconds}, {"bf16_s", sum.bf16_seconds}});
   const Json json = {{"device", times.device},
                      {"mpi", times.mpi},
                      {"ranks", times.ranks},
@@ -80,7 +83,8 @@ Result<SumTimes> SumTimesFromJson(const std::string& text, const std::string& fi
     times.machines = json.at("machines");
     times.join_bytes = json.at("join_bytes");
     times.made_at = json.at("made_at");
-    for (const Json& sum : json.at("sums")) times.sums.push_back({sum.at("bytes"), sum.at("s")});
+    for (const Json& sum : json.at("sums"))
+      times.sums.push_back({sum.at("bytes"), sum.at("s"), sum.at("bf16_s")});
     if (!IsTable(times.sums)) return Unusable(file, "its sums are no table by bytes");
     return times;
   } catch (const Json::exception& error) {
@@ -161,10 +165,7 @@ class BucketQueue {
   int64_t RunsOf(int n) const { return ridge::RunsOf(step_, static_cast<size_t>(n)); }
 
   double SecondsOf(const PlannedNode& start) const {
-    int64_t bytes = 0;
-    for (const int sum : start.sums)
-      bytes += program_.memory.Aligned(program_.persistent[static_cast<size_t>(sum)].size_bytes);
-    return times_.Seconds(step_.tree->share, bytes);
+    return times_.Seconds(step_.tree->share, WireBlockOf(program_, step_, start.sums));
   }
 
   const SumTimes& times_;
@@ -199,7 +200,7 @@ void PriceSums(const SumTimes& times, Program& program) {
   if (!times.known()) return;
   for (StepPlan& step : program.steps) PriceMesh(times, step);
   SetSumSeconds(program, [&](const StepPlan& step) {
-    return times.Seconds(step.tree->share, step.tree->block_bytes);
+    return times.Seconds(step.tree->share, WireBlockOf(program, step, step.sums));
   });
   for (StepPlan& step : program.steps) {
     if (!step.tree || step.tree->share.ranks == 1) continue;

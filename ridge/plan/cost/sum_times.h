@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "ridge/core/slice_tree.h"
+#include "ridge/core/wire_block.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {
 
 struct SumTime {
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // of f32
   double seconds = 0;
+  double bf16_seconds = 0;  // where they are sent as bf16
 };
 
 struct SumTimes {
@@ -29,10 +31,10 @@ struct SumTimes {
   bool known() const { return !sums.empty(); }
   // Linear between the sizes that were measured, and beyond the largest by the rate up to it.
   // REQUIRES: known().
-  double Seconds(int64_t bytes) const;
+  double Seconds(int64_t bytes, bool bf16 = false) const;
   // Of the ranks that share a batch so: as long as the busiest rank's bytes would take in blocks of
   // one a rank.  REQUIRES: known().
-  double Seconds(const SliceShare& share, int64_t block_bytes) const;
+  double Seconds(const SliceShare& share, const WireBlock& block) const;
 };
 
 std::string SumTimesToJson(const SumTimes& times);

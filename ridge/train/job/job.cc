@@ -169,8 +169,9 @@ std::string SumSource(const Machine& machine) {
 // then.
 void PriceByGroup(const DeviceGroup& group, PlannedJob& job) {
   SetSumSeconds(job.program, [](const StepPlan&) { return 0.0; });
-  const Communication sums = SumGradients(group, GradientTimes(job.program, job.options.accumulate),
-                                          MeanUpdateSeconds(job, job.program));
+  std::vector<GradientReady> gradients = GradientTimes(job.program, job.options.accumulate);
+  for (GradientReady& gradient : gradients) gradient.bytes /= job.options.wire == "bf16" ? 2 : 1;
+  const Communication sums = SumGradients(group, gradients, MeanUpdateSeconds(job, job.program));
   job.communication->busy_s = sums.busy_s;
   SetSumSeconds(job.program, [&](const StepPlan& step) {
     if (step.name != "eval") return sums.exposed_s;
@@ -374,6 +375,7 @@ std::string HashKernelChoices(const Program& program) {
   for (const StepPlan& step : program.steps) {
     // Of a tree the same on any number of ranks.
     if (step.tree) hash.Add(fmt::format("{} slices in a tree\n", step.tree->share.slices));
+    if (step.tree && !step.tree->narrow.empty()) hash.Add("rounded to bf16\n");
     if (!step.tree && step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
     const std::vector<NodePlace> places = NodePlaces(step);
     std::vector<std::string> nodes;

@@ -160,6 +160,7 @@ class TrainingJobGraphs : public JobGraphs {
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
     options.share = ShareOf(slices);
+    options.wire = q_.options.wire == "bf16" ? DType::kBF16 : DType::kF32;
     RIDGE_RETURN_IF_ERROR(CheckShared(*simple));
     options.mixes_labels = MixesLabels(q_.options);
     options.label_smoothing = q_.options.label_smoothing;
@@ -372,6 +373,11 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   RIDGE_ASSIGN_OR_RETURN(int64_t slices, ParseSlices(q.options.slices));
   RIDGE_RETURN_IF_ERROR(CheckRanks(q));
   std::optional<SliceShare> share;
+  if (q.options.wire != "f32" && q.options.sums != "tree") {
+    return InvalidArgument(fmt::format(
+        "--wire {} rounds the sums of a tree; --sums is {}. hint: --sums tree, or --devices 2",
+        q.options.wire, q.options.sums));
+  }
   if (q.options.sums == "tree") {
     RIDGE_ASSIGN_OR_RETURN(const SharesOption shares, ParseShares(q.options.shares));
     if (slices == kAutoSlices) slices = FewestSlices(CommonBatch(q), q.machine.ranks, shares);

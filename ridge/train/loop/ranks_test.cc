@@ -135,6 +135,36 @@ TEST_F(RanksTest, SlicesAreEnoughForTheShares) {
   EXPECT_THAT(*ReadFile(folder_.File("run/options.json")), HasSubstr("\"slices\": \"4\""));
 }
 
+// What is rounded does not depend on what is sent.
+TEST_F(RanksTest, GradientsThatGoAsBF16HaveTheSameBitsOnAnyNumberOfRanks) {
+  for (const std::string& model : {std::string(kGpt), folder_.Write("net.ridge", kNormNet)}) {
+    const std::string tag = std::to_string(model.size());
+    TrainRequest request = Request(model, "f32-" + tag);
+    request.options.steps = 3;
+    overlaps_ = false;
+    const std::string wide = MustTrain(0, request).hash();
+    request.options.wire = "bf16";
+    request.options.out = folder_.File("alone-" + tag);
+    const Ended alone = MustTrain(0, request);
+    EXPECT_NE(alone.hash(), wide) << model;
+    ExpectTheSameBits(alone, request, {"1,1,1", "3,1"});
+    overlaps_ = true;
+    ExpectTheSameBits(alone, request, {"1,1", "1,2,1"});
+  }
+}
+
+TEST_F(RanksTest, OnlySumsOfATreeAreRounded) {
+  TrainRequest request = Request(kMlp, "run");
+  request.options.sums = "running";
+  request.options.wire = "bf16";
+  EXPECT_EQ(Refusal(0, request),
+            "--wire bf16 rounds the sums of a tree; --sums is running. hint: --sums tree, or "
+            "--devices 2");
+  request.options.mesh = "d=2";
+  EXPECT_EQ(Refusal(2, request),
+            "--wire bf16: the collectives of a --mesh send f32. hint: leave --wire out");
+}
+
 // Large enough for several buckets.
 TEST_F(RanksTest, ExchangesBesideTheStepHaveTheSameBits) {
   for (const char* model : {"mlp:hidden=400,layers=3,inputs=40,classes=5", kGpt}) {
@@ -435,7 +465,7 @@ double ExposedSeconds(const TrainOptions& options, bool overlaps, double seconds
   machine.backend = backend->get();
   machine.ranks = 2;  // planned only
   machine.overlaps_exchange = overlaps;
-  machine.sums.sums = {{1, seconds}, {int64_t{1} << 40, seconds}};
+  machine.sums.sums = {{1, seconds, seconds}, {int64_t{1} << 40, seconds, seconds}};
   Result<Forward> forward = LoadForward(options, options.model);
   EXPECT_TRUE(forward.ok()) << forward.status().message();
   Result<PlannedJob> job = PlanJob(options, forward->graph, nullptr, machine);
@@ -535,14 +565,16 @@ TEST_F(RanksTest, RanksOfUnequalSharesHaveTheSameKernelsAndExchangeInOneOrder) {
 
 // Of the step alone, without what ranks agree on.
 TEST_F(RanksTest, AStepSendsTheBytesThatItsPlanForetells) {
-  for (const int ranks : {2, 3, 8}) {
-    RunRanks(ranks, [&](Communicator& communicator) {
+  for (const auto& [ranks, wire] :
+       {std::pair(2, "f32"), {3, "f32"}, {8, "f32"}, {2, "bf16"}, {3, "bf16"}}) {
+    RunRanks(ranks, [&, wire = wire](Communicator& communicator) {
       Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
       ASSERT_TRUE(backend.ok());
       Machine machine = TestMachine().get();
       machine.backend = backend->get();
       machine.Join(communicator);
       TrainOptions options = Request(kMlp, "none").options;
+      options.wire = wire;
       Result<Forward> forward = LoadForward(options, options.model);
       ASSERT_TRUE(forward.ok()) << forward.status().message();
       Result<PlannedJob> job = PlanJob(options, forward->graph, nullptr, machine);

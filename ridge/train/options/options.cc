@@ -144,6 +144,9 @@ Status CheckMesh(const TrainOptions& o) {
         "--sums tree adds slices; on a --mesh sums are in the order of its axes. hint: leave "
         "--sums "
         "out");
+  if (o.wire != "f32")
+    return InvalidArgument(fmt::format(
+        "--wire {}: the collectives of a --mesh send f32. hint: leave --wire out", o.wire));
   if (o.shares != "equal")
     return InvalidArgument(fmt::format(
         "--shares {}: the parts of a --mesh are equal. hint: leave --shares out", o.shares));

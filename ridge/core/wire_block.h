@@ -1,0 +1,33 @@
+// WireBlock: a block of sums as ranks send it to each other.  Ranges of f32 may go as bf16, which
+// halves their bytes; everything else goes as it lies.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ridge/core/slice_tree.h"
+
+namespace ridge {
+
+struct WireBlock {
+  int64_t bytes = 0;                   // as it lies
+  std::vector<ByteRange> narrow = {};  // go as bf16: whole lines (kChunkLine), by offset
+
+  bool goes_as_it_lies() const { return narrow.empty(); }
+  // Bytes that are sent for what lies before `at`.  REQUIRES: a whole line, or the block's end.
+  int64_t WireOffset(int64_t at) const;
+  int64_t WireBytes(const ByteRange& range) const {
+    return WireOffset(range.end) - WireOffset(range.begin);
+  }
+  bool operator==(const WireBlock&) const = default;
+};
+
+// Bytes of the other ranks' parts of the own chunk.
+int64_t ReceivedBytes(const SliceShare& share, const WireBlock& block);
+// Bytes that the rank sends in one sum over a block: chunks of its parts, then its chunk of the
+// sum.
+int64_t SentBytes(const SliceShare& share, const WireBlock& block);
+// Bytes of memory that a sum needs beside the parts: what is received, and with narrow ranges the
+// block as it is sent.
+int64_t SumScratchBytes(const SliceShare& share, const WireBlock& block);
+
+}  // namespace ridge
