@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+
+#include "ridge/dist/sum_loops.h"
 
 namespace ridge {
 namespace {
@@ -17,36 +18,8 @@ void AddTyped(const std::byte* a, const std::byte* b, std::byte* to, int64_t cou
   for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<T>(x[i] + y[i]);
 }
 
-// FloatToBF16, in a form that compilers turn into vectors.
-uint32_t BF16Bits(uint32_t f32) {
-  const uint32_t rounded = (f32 + 0x7FFF + ((f32 >> 16) & 1)) >> 16;
-  const bool nan = (f32 & 0x7FFFFFFF) > 0x7F800000;
-  return nan ? (f32 >> 16) | 0x40 : rounded;
-}
-
-float RoundedToBF16(float value) {
-  return std::bit_cast<float>(BF16Bits(std::bit_cast<uint32_t>(value)) << 16);
-}
-
-void AddNarrow(const std::byte* a, const std::byte* b, std::byte* to, int64_t count) {
-  const auto* x = reinterpret_cast<const float*>(a);
-  const auto* y = reinterpret_cast<const float*>(b);
-  auto* sum = reinterpret_cast<float*>(to);
-  for (int64_t i = 0; i < count; ++i)
-    sum[i] = RoundedToBF16(RoundedToBF16(x[i]) + RoundedToBF16(y[i]));
-}
-
-void Narrow(const std::byte* from, std::byte* to, int64_t count) {
-  const auto* wide = reinterpret_cast<const uint32_t*>(from);
-  auto* narrow = reinterpret_cast<uint16_t*>(to);
-  for (int64_t i = 0; i < count; ++i) narrow[i] = static_cast<uint16_t>(BF16Bits(wide[i]));
-}
-
-void Widen(const std::byte* from, std::byte* to, int64_t count) {
-  const auto* narrow = reinterpret_cast<const uint16_t*>(from);
-  auto* wide = reinterpret_cast<uint32_t*>(to);
-  for (int64_t i = 0; i < count; ++i) wide[i] = static_cast<uint32_t>(narrow[i]) << 16;
-}
+const float* Floats(const std::byte* at) { return reinterpret_cast<const float*>(at); }
+float* Floats(std::byte* at) { return reinterpret_cast<float*>(at); }
 
 // Calls f(range, narrow) for the parts of [begin, end), in order.
 template <typename F>
@@ -67,7 +40,7 @@ void AddAs(DType dtype, const std::byte* a, const std::byte* b, std::byte* to, i
   if (dtype == DType::kF64) return AddTyped<double>(a, b, to, count);
   if (dtype == DType::kI64) return AddTyped<uint64_t>(a, b, to, count);
   if (dtype == DType::kI32) return AddTyped<uint32_t>(a, b, to, count);
-  AddTyped<float>(a, b, to, count);
+  AddFloats(Floats(a), Floats(b), Floats(to), count);
 }
 
 }  // namespace
@@ -114,7 +87,7 @@ void AddSums(const SumBlock& block, int64_t begin, int64_t end, const std::byte*
     if (first >= last) continue;
     const int64_t count = (last - first) / size;
     if (values.narrow) {
-      AddNarrow(a + first, b + first, to + first, count);
+      AddRoundedFloats(Floats(a + first), Floats(b + first), Floats(to + first), count);
     } else {
       AddAs(values.dtype, a + first, b + first, to + first, count);
     }
@@ -126,7 +99,7 @@ void PackSums(const WireBlock& wire, int64_t begin, int64_t end, const std::byte
   std::byte* to = sent + wire.WireOffset(begin);
   ForEachRange(wire, begin, end, [&](const ByteRange& range, bool narrow) {
     if (narrow) {
-      Narrow(block + range.begin, to, range.bytes() / 4);
+      NarrowFloats(Floats(block + range.begin), reinterpret_cast<uint16_t*>(to), range.bytes() / 4);
       to += range.bytes() / 2;
     } else {
       std::memcpy(to, block + range.begin, static_cast<size_t>(range.bytes()));
@@ -140,7 +113,8 @@ void UnpackSums(const WireBlock& wire, int64_t begin, int64_t end, const std::by
   const std::byte* from = sent + wire.WireOffset(begin);
   ForEachRange(wire, begin, end, [&](const ByteRange& range, bool narrow) {
     if (narrow) {
-      Widen(from, block + range.begin, range.bytes() / 4);
+      WidenFloats(reinterpret_cast<const uint16_t*>(from), Floats(block + range.begin),
+                  range.bytes() / 4);
       from += range.bytes() / 2;
     } else {
       std::memcpy(block + range.begin, from, static_cast<size_t>(range.bytes()));
