@@ -146,6 +146,13 @@ Json CollectivesJson(const std::vector<Collective>& collectives) {
   return json;
 }
 
+Json WiresJson(const std::vector<WirePrice>& wires) {
+  Json json = Json::array();
+  for (const WirePrice& of : wires)
+    json.push_back({{"wire", of.wire}, {"busy_s", of.busy_s}, {"sent_bytes", of.sent_bytes}});
+  return json;
+}
+
 Json WorkspacesJson(const WorkspaceSources& sources, const Program& program) {
   return {{"library", ConvLibrary()},
           {"answers_of", sources.libraries},
@@ -221,7 +228,8 @@ Json SummaryJson(const PlanSummary& plan) {
     json["communication"] = {{"busy_s", plan.communication->busy_s},
                              {"exposed_s", plan.communication->exposed_s},
                              {"exposed_share", plan.exposed_share()},
-                             {"source", plan.communication->source}};
+                             {"source", plan.communication->source},
+                             {"wires", WiresJson(plan.communication->wires)}};
   }
   json["steps"] = StepsJson(*plan.program);
   json["nodes"] = NodesJson(plan);

@@ -42,11 +42,19 @@ struct ExpectedStep {
   std::string model;  // whose runs they were; "" for any
 };
 
+// The sums of an update in a type between ranks (--wire), alone.
+struct WirePrice {
+  std::string wire;
+  double busy_s = 0;
+  int64_t sent_bytes = 0;  // by this rank
+};
+
 // What sums over ranks add to an update.
 struct PlanCommunication {
-  double busy_s = 0;     // of the sums
-  double exposed_s = 0;  // of these, what no kernel runs beside
-  std::string source;    // "Open MPI 4.1.4, measured 2026-11-26"
+  double busy_s = 0;                  // of the sums
+  double exposed_s = 0;               // of these, what no kernel runs beside
+  std::string source;                 // "Open MPI 4.1.4, measured 2026-11-26"
+  std::vector<WirePrice> wires = {};  // f32 and bf16; of a mesh none
 };
 
 // Of a device whose memory nobody said: far more than any has.

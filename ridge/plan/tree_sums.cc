@@ -34,20 +34,6 @@ int64_t SumBytes(const Program& program, const std::vector<int>& sums) {
   return bytes;
 }
 
-// The f32 sums that are gradients, and no outputs: losses and counts stay exact.
-std::vector<int> NarrowSums(const Program& program, const StepPlan& step) {
-  if (step.tree->wire == DType::kF32) return {};
-  const std::vector<int> outputs = OutputSums(step);
-  std::vector<int> narrow;
-  for (const int sum : step.sums) {
-    const PersistentValue& value = program.persistent[static_cast<size_t>(sum)];
-    const bool output = std::find(outputs.begin(), outputs.end(), sum) != outputs.end();
-    if (!output && value.role == ValueRole::kGradient && value.type.dtype == DType::kF32)
-      narrow.push_back(sum);
-  }
-  return narrow;
-}
-
 // The persistent value that holds the blocks at the positions above 0.
 PersistentValue FurtherBlocks(const StepPlan& step, int64_t bytes) {
   PersistentValue value;
@@ -203,7 +189,7 @@ class TreeNodes {
   PlannedNode SumNode(const char* op, const char* kernel, const std::vector<int>& sums) const {
     const SliceShare& share = step_.tree->share;
     const int64_t bytes = BytesOf(sums);
-    const WireBlock wire = WireBlockOf(program_, step_, sums);
+    const WireBlock wire = WireBlockOf(program_, sums, step_.tree->narrow);
     const int64_t received = ReceivedBytes(share, wire);
     PlannedNode node = NodeOf(step_, op, kernel);
     // Every byte that is sent is read and written once more by who receives it, and what is packed
@@ -430,7 +416,7 @@ void FormTreeSums(Program& program, bool overlap) {
     RIDGE_CHECK(program.memory.alignment_bytes % kChunkLine == 0, "sums begin with a line");
     TreePlan& tree = *step.tree;
     tree.block_bytes = SumBytes(program, step.sums);
-    tree.narrow = NarrowSums(program, step);
+    if (tree.wire != DType::kF32) tree.narrow = NarrowSums(program, step);
     const int64_t blocks = PositionsOf(tree.folds) - 1;
     if (blocks > 0) {
       const auto [known, added] =
@@ -451,8 +437,20 @@ int64_t SumOffset(const Program& program, const StepPlan& step, int sum, int64_t
          offset_of(step.sums.front());
 }
 
-WireBlock WireBlockOf(const Program& program, const StepPlan& step, const std::vector<int>& sums) {
-  const std::vector<int>& narrow = step.tree->narrow;
+std::vector<int> NarrowSums(const Program& program, const StepPlan& step) {
+  const std::vector<int> outputs = OutputSums(step);
+  std::vector<int> narrow;
+  for (const int sum : step.sums) {
+    const PersistentValue& value = program.persistent[static_cast<size_t>(sum)];
+    const bool output = std::find(outputs.begin(), outputs.end(), sum) != outputs.end();
+    if (!output && value.role == ValueRole::kGradient && value.type.dtype == DType::kF32)
+      narrow.push_back(sum);
+  }
+  return narrow;
+}
+
+WireBlock WireBlockOf(const Program& program, const std::vector<int>& sums,
+                      const std::vector<int>& narrow) {
   WireBlock block;
   for (const int sum : sums) {
     const int64_t begin = block.bytes;
@@ -507,7 +505,7 @@ Collective CollectiveOf(const Program& program, const StepPlan& step, const Plan
   const SliceShare& share = step.tree->share;
   if (node.choice.kernel != kAllGatherKernel) {
     one.op = kAllReduce;
-    const WireBlock wire = WireBlockOf(program, step, node.sums);
+    const WireBlock wire = WireBlockOf(program, node.sums, step.tree->narrow);
     one.bytes = wire.bytes;
     one.sent_bytes = SentBytes(share, wire);
   } else {

@@ -55,8 +55,13 @@ std::optional<SliceShare> ShareOf(const Program& program);
 // The exchanges of a program in their order, as text: it must be the same on all ranks.
 std::string ExchangeOrder(const Program& program);
 
-// These sums as ranks send them.  REQUIRES: they lie side by side, in this order.
-WireBlock WireBlockOf(const Program& program, const StepPlan& step, const std::vector<int>& sums);
+// The f32 sums that are gradients, and no outputs: losses and counts stay exact.
+std::vector<int> NarrowSums(const Program& program, const StepPlan& step);
+
+// These sums as ranks send them, `narrow` of them as bf16.  REQUIRES: they lie side by side, in
+// this order.
+WireBlock WireBlockOf(const Program& program, const std::vector<int>& sums,
+                      const std::vector<int>& narrow);
 
 // Nodes that ranks run together: those of an operator in one step.
 struct Collective {

@@ -62,6 +62,11 @@ class RankPlans(RidgeTest):
         node = next(of for of in plan["nodes"] if of["op"] == "all_reduce" and of["step"] == "train")
         self.assertAlmostEqual(node["s"], sums["exposed_s"])
         self.assertRegex(out, r"\n  communication: [\d.]+ [mu]s a step, [\d.]+ % of it \(Open MPI [\d.]+, measured [\d-]+\)\n")
+        wires = {of["wire"]: of for of in sums["wires"]}
+        self.assertEqual(list(wires), ["f32", "bf16"])
+        self.assertAlmostEqual(wires["f32"]["busy_s"], sums["exposed_s"])
+        self.assertLess(wires["bf16"]["sent_bytes"], 0.51 * wires["f32"]["sent_bytes"])
+        self.assertRegex(out, r"\n  sums alone: --wire f32 [\d.]+ [mu]s, [\d.]+ [KM]iB sent; --wire bf16 [\d.]+ [mu]s, [\d.]+ [KM]iB sent\n")
         self.assertEqual(summary["planned"]["communication_s"], sums["exposed_s"])
         measured = summary["measured"]
         self.assertTrue(0 < measured["communication_s"] < measured["step_s"])

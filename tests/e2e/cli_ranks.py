@@ -127,6 +127,17 @@ class Ranks(RidgeTest):
         self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
                          self.read_json("whole/summary.json")["parameters_sha256"])
 
+    def test_gradients_that_go_as_bf16_have_the_bits_of_one_process(self):
+        train = ["train", *SMALL, "--slices", "4", "-q", "--steps", "6", "--wire", "bf16"]
+        self.ok(*train, "--sums", "tree", "--out", "whole")
+        whole = self.read_json("whole/summary.json")["parameters_sha256"]
+        for mpi, ranks in (("openmpi", 3), ("mpich", 2)):
+            with self.subTest(mpi=mpi):
+                self.assertEqual(self.trains(self.mpirun(mpi, ranks, *train, "--out", "run"), ranks), whole)
+        self.fails(2, '--wire is "f32"; the run was started with "bf16"', "train", "--resume", "whole", "--steps", "9", "--wire", "f32")
+        self.fails(2, "--wire bf16 rounds the sums of a tree; --sums is running. hint: --sums tree, or --devices 2",
+                   "train", *SMALL, "--wire", "bf16")
+
     def test_a_launcher_of_one_rank_changes_nothing(self):
         for mpi in MPIRUN:
             done = self.mpirun(mpi, 1, *TRAIN, env={"RIDGE_MPI": "/no/such.so"})
@@ -220,12 +231,12 @@ class Ranks(RidgeTest):
             self.assertTrue(all(rate["bytes_per_s"] > 0 and rate["s"] > 0 for rate in found["rates"]))
         self.assertEqual(rates["openmpi"], [(name, 2, size) for name in ("all_to_all", "all_gather")
                                             for size in (1024, 4096, 16384)] +
-                         [("tree_sum", 2, 4096), ("tree_sum", 2, 16384)])
+                         [(name, 2, size) for name in ("tree_sum", "tree_sum_bf16") for size in (4096, 16384)])
         self.assertEqual(rates["mpich"], rates["openmpi"])
         table = self.ok("bench", "collective", "--devices", "2", "--most", "1KiB")
-        self.assertRegex(table, r"\A2 ranks, Open MPI \d[.\d]+\n\n  collective  ranks +bytes +time +each sends\n"
-                         r"  all_to_all      2  1\.00 KiB .*B/s\n  all_gather      2  1\.00 KiB .*B/s\n"
-                         r"  tree_sum        2  4\.00 KiB .*B/s\n\Z")
+        self.assertRegex(table, r"\A2 ranks, Open MPI \d[.\d]+\n\n  collective +ranks +bytes +time +each sends\n"
+                         r"  all_to_all +2  1\.00 KiB .*B/s\n  all_gather +2  1\.00 KiB .*B/s\n"
+                         r"  tree_sum +2  4\.00 KiB .*B/s\n  tree_sum_bf16 +2  4\.00 KiB .*B/s\n\Z")
         self.refused(2, "one rank has nobody to exchange with. hint: --devices 2", "bench", "collective")
 
     def test_a_rank_that_fails_alone_ends_all(self):

@@ -165,7 +165,7 @@ class BucketQueue {
   int64_t RunsOf(int n) const { return ridge::RunsOf(step_, static_cast<size_t>(n)); }
 
   double SecondsOf(const PlannedNode& start) const {
-    return times_.Seconds(step_.tree->share, WireBlockOf(program_, step_, start.sums));
+    return times_.Seconds(step_.tree->share, WireBlockOf(program_, start.sums, step_.tree->narrow));
   }
 
   const SumTimes& times_;
@@ -200,7 +200,7 @@ void PriceSums(const SumTimes& times, Program& program) {
   if (!times.known()) return;
   for (StepPlan& step : program.steps) PriceMesh(times, step);
   SetSumSeconds(program, [&](const StepPlan& step) {
-    return times.Seconds(step.tree->share, WireBlockOf(program, step, step.sums));
+    return times.Seconds(step.tree->share, WireBlockOf(program, step.sums, step.tree->narrow));
   });
   for (StepPlan& step : program.steps) {
     if (!step.tree || step.tree->share.ranks == 1) continue;

@@ -179,9 +179,30 @@ void PriceByGroup(const DeviceGroup& group, PlannedJob& job) {
   });
 }
 
+// Of an update's step; none where it sums over no ranks, or where nothing is known of their links.
+std::vector<WirePrice> WirePrices(const Machine& machine, const Program& program) {
+  std::vector<WirePrice> prices;
+  for (const StepPlan& step : program.steps) {
+    if (step.name != "train" || !step.tree || step.tree->share.ranks == 1) continue;
+    for (const bool bf16 : {false, true}) {
+      const WireBlock block =
+          WireBlockOf(program, step.sums, bf16 ? NarrowSums(program, step) : std::vector<int>());
+      const int64_t wire_bytes = block.WireOffset(block.bytes);
+      const std::optional<double> seconds =
+          machine.group          ? AllReduceSeconds(*machine.group, static_cast<double>(wire_bytes))
+          : machine.sums.known() ? std::optional(machine.sums.Seconds(step.tree->share, block))
+                                 : std::nullopt;
+      if (seconds)
+        prices.push_back({bf16 ? "bf16" : "f32", *seconds, SentBytes(step.tree->share, block)});
+    }
+  }
+  return prices;
+}
+
 void PriceCommunication(const Machine& machine, PlannedJob& job) {
   if (machine.ranks == 1) return;
   job.communication = PlanCommunication{.source = SumSource(machine)};
+  if (job.options.mesh.empty()) job.communication->wires = WirePrices(machine, job.program);
   PriceSums(machine.sums, job.program);
   if (machine.group) PriceByGroup(*machine.group, job);
 }
