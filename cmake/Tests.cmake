@@ -13,6 +13,10 @@ if(NOT EXISTS "${RIDGE_TEST_PYTHON}")
   set(RIDGE_TEST_PYTHON "${PYTHON3_PROGRAM}")
 endif()
 
+# They compare times or measured memory, or ranks of them must not be late.
+set(RIDGE_SERIAL_TESTS cli_inputs cli_launch cli_memory cli_mesh cli_pipeline cli_plan cli_profile
+    cli_rank_plans cli_ranks cli_stop cli_tune cli_usage onnx_hostile)
+
 function(ridge_set_test_properties name label seconds)
   set_tests_properties(${name} PROPERTIES
     LABELS ${label}
@@ -55,8 +59,8 @@ function(ridge_add_python_tests pattern label seconds)
     endif()
     add_test(NAME ${name} COMMAND "${RIDGE_TEST_PYTHON}" "${script}")
     ridge_set_test_properties(${name} ${label} ${seconds})
-    if(label STREQUAL "e2e")
-      set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # they compare times and memory
+    if(stem IN_LIST RIDGE_SERIAL_TESTS)
+      set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
     endif()
   endforeach()
 endfunction()
