@@ -92,6 +92,11 @@ void PrintJson(const TrainOptions& options, const MeshPlan& plan) {
                {"rank", std::move(rank)},
                {"one_device", StateJson(job.one_device)},
                {"collectives", CollectivesJson(plan)}};
+  if (job.offload) {
+    json["offload"] = {{"host_bytes", job.offload->host_bytes},
+                       {"window_bytes", job.offload->window_bytes},
+                       {"transfer_s", job.offload->transfer_s}};
+  }
   if (plan.times) AddTimes(plan, options.batch * options.accumulate, json);
   PrintData(json.dump(2) + "\n");
 }
@@ -147,6 +152,8 @@ void PrintTimes(const MeshPlan& plan, int64_t samples, const Terminal& terminal)
       table.AddRow({fmt::format("collectives of {}", axis.axis), PlaceText(axis),
                     FormatSeconds(axis.busy_s), FormatSeconds(axis.exposed_s)});
   }
+  if (const std::optional<OffloadPlan>& offload = plan.job.offload)
+    table.AddRow({"transfers of --offload", "host's link", FormatSeconds(offload->transfer_s), ""});
   table.AddRule();
   table.AddRow({"step", "", "", FormatSeconds(times.step_s)});
   PrintData(table.ToText(terminal));
@@ -166,6 +173,11 @@ void PrintText(const TrainOptions& options, const MeshPlan& plan, const std::str
   PrintData(fmt::format("\n  peak memory of a rank {}, of which {} are planned\n",
                         FormatBytes(job.memory.needed_bytes()),
                         FormatBytes(job.memory.arena_bytes)));
+  if (job.offload) {
+    PrintData(fmt::format("  offload: {} of a rank rest in the host's memory, {} for its devices\n",
+                          FormatBytes(job.offload->host_bytes),
+                          FormatBytes(job.offload->host_bytes * job.mesh.devices())));
+  }
   if (plan.times) {
     PrintData("\n");
     PrintTimes(plan, options.batch * options.accumulate, terminal);

@@ -91,6 +91,23 @@ class Mesh(RidgeTest):
         plan = self.plan("d=8", "--on", "h100-sxm", "--shard", "zero1")
         self.assertEqual(plan["devices"], 8)
 
+    def test_what_rests_on_the_host_leaves_the_device(self):
+        words = ["d=8", "--on", "h100-sxm", "--shard", "zero2"]
+        whole = self.plan(*words)
+        state = whole["rank"]["optimizer_bytes"]
+        for offload, rests in (("optimizer", state), ("all", state + whole["rank"]["parameters_bytes"])):
+            plan = self.plan(*words, "--offload", offload)
+            there = plan["offload"]
+            self.assertAlmostEqual(there["host_bytes"], rests, delta=0.01 * rests)
+            self.assertEqual(plan["rank"]["peak_bytes"], whole["rank"]["peak_bytes"] - there["host_bytes"] + there["window_bytes"])
+            self.assertGreater(plan["step_s"], max(whole["step_s"], there["transfer_s"]))
+        text = self.ok("plan", GPT, "--batch", "8", "--mesh", *words, "--offload", "optimizer")
+        self.assertRegex(text, r"\n  offload: [\d.]+ [KM]iB of a rank rest in the host's memory, [\d.]+ [KM]iB for its devices\n")
+        self.assertRegex(text, r"\n  transfers of --offload +host's link +[\d.]+ [mu]s")
+        self.refuses("--offload optimizer: of a mesh the axes d and t are planned with it, one layout at a time. hint: --mesh d=8 --shard zero2",
+                     "--mesh", "auto", "--devices", "8", "--on", "dgx-h100", "--offload", "optimizer")
+        self.refuses("--offload is 'optimizer'; ", "--mesh", "d=2", "--offload", "optimizer")
+
     def pipeline(self, schedule, *words):
         return self.plan("p=2", "--accumulate", "4", "--pipeline", schedule, *words)
 

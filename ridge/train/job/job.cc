@@ -44,6 +44,20 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
                             operands == DType::kBF16 ? " (avx512_bf16 or amx_bf16 on a CPU)" : ""));
 }
 
+Result<std::optional<OffloadPlan>> PlanOffloadOf(const TrainOptions& options,
+                                                 const Program& program, const Machine& machine) {
+  const Offload offload = OffloadOf(options.offload);
+  if (offload == Offload::kNone) return std::optional<OffloadPlan>();
+  if (machine.host_link_bytes_per_s <= 0) {
+    return InvalidArgument(fmt::format(
+        "--offload is '{}'; {} has no memory beside its host's, or its link is not known. hint: "
+        "ridge plan MODEL --on h100-sxm --offload {}",
+        options.offload, machine.profile.name, options.offload));
+  }
+  return std::optional(
+      PlanOffload(program, offload, options.accumulate, machine.host_link_bytes_per_s));
+}
+
 PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) {
   return {.in_place = passes.Has("inplace"),
           .layout = passes.Has("layout"),
@@ -141,21 +155,6 @@ std::vector<PlanLength> LengthsOf(const std::vector<LengthForm>& forms, const Gr
   return lengths;
 }
 
-// What --offload moves from the planned device to its host; EstimateJob() counts it.
-Status TakeOffload(const Machine& machine, PlannedJob& job) {
-  const Offload offload = OffloadOf(job.options.offload);
-  if (offload == Offload::kNone) return Status();
-  if (machine.host_link_bytes_per_s <= 0) {
-    return InvalidArgument(fmt::format(
-        "--offload is '{}'; {} has no memory beside its host's, or its link is not known. hint: "
-        "ridge plan MODEL --on h100-sxm --offload {}",
-        job.options.offload, machine.profile.name, job.options.offload));
-  }
-  job.offload =
-      PlanOffload(job.program, offload, job.options.accumulate, machine.host_link_bytes_per_s);
-  return Status();
-}
-
 // Where the seconds of sums over ranks come from.
 std::string SumSource(const Machine& machine) {
   const SumTimes& sums = machine.sums;
@@ -246,7 +245,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, co
   PriceCommunication(machine, job);
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);
-  RIDGE_RETURN_IF_ERROR(TakeOffload(machine, job));
+  RIDGE_ASSIGN_OR_RETURN(job.offload, PlanOffloadOf(job.options, job.program, machine));
   const int64_t runtime = ProfiledRuntimeBytes(machine.measured().facts(), job.program);
   EstimateJob(data, runtime + machine.sums.join_bytes, job.program, job);
   if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);

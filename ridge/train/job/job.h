@@ -105,6 +105,11 @@ Refusal RefusalOf(const PlannedJob& job);
 // Fails with kOutOfMemory (DoesNotFit) when the job does not fit.
 Status CheckFits(const PlannedJob& job);
 
+// What --offload moves from the planned device to its host; none: nothing.  Fails with
+// kInvalidArgument where nothing is known of the link between both.
+Result<std::optional<OffloadPlan>> PlanOffloadOf(const TrainOptions& options,
+                                                 const Program& program, const Machine& machine);
+
 // SHA-256 over every node's kernel and layouts: equal plans, equal text.
 std::string HashKernelChoices(const Program& program);
 

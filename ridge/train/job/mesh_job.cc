@@ -77,6 +77,10 @@ Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
   job.memory =
       EstimateMemory(job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),
                      /*data_bytes=*/0);
+  RIDGE_ASSIGN_OR_RETURN(job.offload, PlanOffloadOf(options, job.program, machine));
+  if (job.offload)
+    job.memory =
+        WithOffload(std::move(job.memory), job.program, OffloadOf(options.offload), *job.offload);
   for (const StepPlan& step : job.program.steps)
     job.kernel_s +=
         KernelSeconds(step) * static_cast<double>(step.name == "micro" ? options.accumulate : 1);

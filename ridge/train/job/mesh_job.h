@@ -20,7 +20,8 @@ struct MeshJob {
   int64_t pairs = 0;  // of weights that axis t shares
   Program program;    // of a rank
   MemoryEstimate memory;
-  StateBytes state, one_device;  // of a rank, and without a mesh
+  std::optional<OffloadPlan> offload;  // counted in `memory`
+  StateBytes state, one_device;        // of a rank, and without a mesh
   std::vector<MeshStep> steps;
   double kernel_s = 0;  // of an update, without collectives
 };

@@ -207,6 +207,7 @@ Result<MeshTimes> TimesOfMesh(const MeshJob& job, int64_t accumulate, const Mesh
     const int64_t runs = job.program.steps[i].name == "micro" ? accumulate : 1;
     RIDGE_RETURN_IF_ERROR(StepAdder(job, i, runs, links, times).Add());
   }
+  if (job.offload) times.step_s = SecondsBesideTransfers(times.step_s, *job.offload);
   return times;
 }
 

@@ -25,8 +25,8 @@ struct MeshTimes {
   std::vector<AxisTime> axes;               // as the mesh has them
   std::vector<std::vector<double>> sums_s;  // MeshJob::steps[i].collectives[j], of one run
   double kernel_s = 0;                      // of an update
-  double step_s = 0;
-  int64_t flops = 0;  // of a rank in an update
+  double step_s = 0;                        // beside the transfers of MeshJob::offload
+  int64_t flops = 0;                        // of a rank in an update
 
   double samples_s(int64_t samples) const { return static_cast<double>(samples) / step_s; }
   // Of all ranks' peak; 0: the peak is not known.
