@@ -122,7 +122,7 @@ constexpr ModelCase kModels[] = {
     {"llama:vocab=20,context=4,hidden=8,layers=1,heads=2,kv_heads=1,inner=12", false},
     {"whisper_tiny:vocab=20,mels=4,frames=6,context=4,hidden=8,layers=1,heads=2", false},
     {"sam_vit_b:image=48,hidden=8,layers=2,heads=2,global=2,window=2,classes=3", true},
-    {"resnet50_bert:image=32,vocab=20,tokens=4,hidden=8,layers=1,heads=2", true},
+    {"resnet50_bert:image=8,vocab=20,tokens=4,hidden=8,layers=1,heads=2", true},
     {"yolov8n:image=64,classes=3,boxes=4", true},
     {"pointnet2:points=16,centers=8,neighbours=2,classes=3", true},
     {"conformer_s:mels=4,frames=9,letters=2,classes=4,hidden=8,layers=1,heads=2,kernel=3", true},
@@ -130,9 +130,9 @@ constexpr ModelCase kModels[] = {
     {"vit_ti:image=16,classes=3", true},
     {"mobilenet_v3_small:image=32,classes=3", true},
     {"convnext_tiny:image=32,classes=3", true},
-    {"efficientnet_v2_s:image=32,classes=3", true},
-    {"resnet18:image=32,classes=3", true},
-    {"resnet50:image=32,classes=3", true},
+    {"efficientnet_v2_s:image=8,classes=3", true},
+    {"resnet18:image=8,classes=3", true},
+    {"resnet50:image=8,classes=3", true},
 };
 
 class FakeTrainingTest : public testing::TestWithParam<ModelCase> {
@@ -145,7 +145,7 @@ class FakeTrainingTest : public testing::TestWithParam<ModelCase> {
   static TrainRequest Request() {
     TrainRequest request;
     request.options = Options(GetParam().spec);
-    if (GetParam().large) request.options.steps = 2;
+    if (GetParam().large) request.options.steps = 1;
     request.rehearse_s = 0;
     return request;
   }
