@@ -61,7 +61,7 @@ TEST(CudaDriver, ThatIsNoLibraryOfADriverIsRefused) {
 TEST(CudaDriver, OfAnOlderCudaIsRefusedByVersion) {
   const Variables old(Settings{{"RIDGE_FAKE_CUDA_VERSION", "12040"}});
   EXPECT_EQ(Refusal(LoadFake()), kFile +
-                                     " is of a driver for CUDA 12.4; CUDA 13.0 is needed, which "
+                                     " is of a driver for CUDA 12.4; ridge needs CUDA 13.0, which "
                                      "driver 580 has. hint: install NVIDIA's driver 580 or newer");
 }
 
@@ -103,7 +103,7 @@ TEST(CudaDriver, WithoutAGpuSaysWhatHidesThem) {
   const Result<cuda::Driver> driver = LoadFake();
   ASSERT_TRUE(driver.ok());
   EXPECT_EQ(driver->Initialize().message(),
-            "the NVIDIA driver shows no GPU. hint: `ridge doctor` says what it found");
+            "the NVIDIA driver shows no GPU. hint: nvidia-smi -L lists those that it knows");
   const Variables hidden(Settings{{"CUDA_VISIBLE_DEVICES", "-1"}});
   EXPECT_EQ(driver->Initialize().message(),
             "the NVIDIA driver shows no GPU: CUDA_VISIBLE_DEVICES is '-1'. hint: unset "

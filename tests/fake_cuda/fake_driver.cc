@@ -291,7 +291,7 @@ DriverCode cuMemsetD8Async(DevicePtr to, unsigned char value, size_t bytes, Stre
 DriverCode cuStreamCreateWithPriority(StreamHandle* stream, unsigned int, int) {
   RIDGE_FAKE_IN_CONTEXT;
   const auto seed = static_cast<uint32_t>(TheState().Calls("cuStreamCreateWithPriority"));
-  *stream = reinterpret_cast<StreamHandle>(new Stream(seed));
+  *stream = reinterpret_cast<StreamHandle>(new Stream(seed, TheState().settings().lazy));
   TheState().Born();
   return kOk;
 }

@@ -19,6 +19,7 @@ struct Settings {
   uint64_t bytes = uint64_t{256} << 20;
   uint32_t most_delay_us = 200;
   bool maps_memory = true;
+  bool lazy = false;
   std::string fail_function;  // "" none
   int64_t fail_call = 0;      // counted from 1
   DriverCode fail_code = DriverCode::kSuccess;

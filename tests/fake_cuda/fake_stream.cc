@@ -14,14 +14,26 @@ AllStreams& TheStreams() {
   return all;
 }
 
+// One that is gone has done its work.
+void NeedStream(Stream* wanted) {
+  const std::lock_guard hold(TheStreams().lock);
+  for (Stream* stream : TheStreams().streams) {
+    if (stream == wanted) stream->Need();
+  }
+}
+
 }  // namespace
 
 void SynchronizeAll() {
-  const std::lock_guard hold(TheStreams().lock);
-  for (Stream* stream : TheStreams().streams) stream->Synchronize();
+  std::vector<Stream*> streams;
+  {
+    const std::lock_guard hold(TheStreams().lock);
+    streams = TheStreams().streams;
+  }
+  for (Stream* stream : streams) stream->Synchronize();
 }
 
-Stream::Stream(uint32_t seed) : draw_(seed), thread_([this] { Loop(); }) {
+Stream::Stream(uint32_t seed, bool lazy) : lazy_(lazy), draw_(seed), thread_([this] { Loop(); }) {
   const std::lock_guard hold(TheStreams().lock);
   TheStreams().streams.push_back(this);
 }
@@ -42,10 +54,18 @@ Stream::~Stream() {
 void Stream::Push(std::function<DriverCode(bool)> run) {
   const std::lock_guard hold(lock_);
   waiting_.push_back(std::move(run));
+  ++pushed_;
+  changed_.notify_all();
+}
+
+void Stream::Need() {
+  const std::lock_guard hold(lock_);
+  needed_ = pushed_;
   changed_.notify_all();
 }
 
 void Stream::Synchronize() {
+  Need();
   std::unique_lock hold(lock_);
   changed_.wait(hold, [this] { return waiting_.empty() && !busy_; });
 }
@@ -55,10 +75,12 @@ void Stream::Loop() {
   while (true) {
     busy_ = false;
     changed_.notify_all();
-    changed_.wait(hold, [this] { return stop_ || !waiting_.empty(); });
+    changed_.wait(hold,
+                  [this] { return stop_ || (!waiting_.empty() && (!lazy_ || begun_ < needed_)); });
     if (waiting_.empty()) return;
     const std::function<DriverCode(bool)> run = std::move(waiting_.front());
     waiting_.pop_front();
+    ++begun_;
     busy_ = true;
     hold.unlock();
     Delay();
@@ -78,6 +100,7 @@ void Event::Record(Stream& stream) {
   {
     const std::lock_guard hold(reached_->lock);
     ticket = ++reached_->recorded;
+    reached_->stream = &stream;
   }
   stream.Push([reached = reached_, ticket](bool) {
     const std::lock_guard hold(reached->lock);
@@ -91,11 +114,14 @@ void Event::Record(Stream& stream) {
 
 void Event::WaitOn(Stream& stream) {
   int64_t ticket = 0;
+  Stream* recorded_by = nullptr;
   {
     const std::lock_guard hold(reached_->lock);
     ticket = reached_->recorded;
+    recorded_by = reached_->stream;
   }
-  stream.Push([reached = reached_, ticket](bool) {
+  stream.Push([reached = reached_, ticket, recorded_by](bool) {
+    NeedStream(recorded_by);
     std::unique_lock hold(reached->lock);
     reached->changed.wait(hold, [&] { return reached->done >= ticket; });
     return DriverCode::kSuccess;

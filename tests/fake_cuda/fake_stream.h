@@ -1,7 +1,9 @@
 // Streams and events of the fake driver.
 //
 // A stream is a thread with a queue, which draws a delay before each piece of work: what no event
-// orders goes wrong soon.  After an error that stays, work is skipped; events are still reached.
+// orders goes wrong soon.  A lazy one is as late as CUDA allows, whatever the load of the machine:
+// it begins when somebody waits for it.  After an error that stays, work is skipped; events are
+// still reached.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -16,12 +18,14 @@ namespace ridge::fake_cuda {
 
 class Stream {
  public:
-  explicit Stream(uint32_t seed);
+  Stream(uint32_t seed, bool lazy);
   ~Stream();  // after its work is done
 
   // run(skipped)
   void Push(std::function<DriverCode(bool skipped)> run);
   void Synchronize();
+  // Somebody waits for what was pushed until now.
+  void Need();
 
  private:
   void Loop();
@@ -30,6 +34,8 @@ class Stream {
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<std::function<DriverCode(bool)>> waiting_;
+  int64_t pushed_ = 0, begun_ = 0, needed_ = 0;  // pieces of work
+  const bool lazy_;
   bool busy_ = false, stop_ = false;
   std::mt19937 draw_;
   std::thread thread_;
@@ -52,6 +58,7 @@ class Event {
     std::condition_variable changed;
     int64_t recorded = 0, done = 0;
     double seconds = 0;
+    Stream* stream = nullptr;  // of the last record
   };
   std::shared_ptr<Reached> reached_ = std::make_shared<Reached>();
 };

@@ -82,7 +82,7 @@ Status ReadVersion(Driver& driver) {
   }
   if (driver.version >= kLeastCuda) return Status();
   return NoDriver(
-      fmt::format("{} is of a driver for CUDA {}; CUDA {} is needed, which driver {} has",
+      fmt::format("{} is of a driver for CUDA {}; ridge needs CUDA {}, which driver {} has",
                   driver.path, CudaVersionText(driver.version), CudaVersionText(kLeastCuda),
                   kLeastDriver),
       kHintInstall);
@@ -153,7 +153,7 @@ Status Driver::Initialize() const {
   if (code != DriverCode::kNoDevice) return Check(code, "cuInit");
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible == nullptr)
-    return NoDriver("the NVIDIA driver shows no GPU", "`ridge doctor` says what it found");
+    return NoDriver("the NVIDIA driver shows no GPU", "nvidia-smi -L lists those that it knows");
   return NoDriver(
       fmt::format("the NVIDIA driver shows no GPU: CUDA_VISIBLE_DEVICES is '{}'", visible),
       "unset CUDA_VISIBLE_DEVICES");
