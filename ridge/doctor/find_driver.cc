@@ -50,39 +50,59 @@ Probe::CudaAnswer Ask() {
   ::_exit(0);
 }
 
-// Until its end, or for as long as a driver may take and a second more.
-std::string ReadFrom(int in) {
+// Until its end; none where a driver takes longer than it may, and a second more.
+std::optional<std::string> ReadFrom(int in) {
   std::string text;
   const double end_s = MonotonicSeconds() + kMostSeconds + 1;
   pollfd ready = {in, POLLIN, 0};
   char buffer[4096];
   while (true) {
     const double left_s = end_s - MonotonicSeconds();
-    if (left_s <= 0 || ::poll(&ready, 1, static_cast<int>(left_s * 1e3)) <= 0) return "";
+    if (left_s <= 0 || ::poll(&ready, 1, static_cast<int>(left_s * 1e3)) <= 0) return std::nullopt;
     const ssize_t got = ::read(in, buffer, sizeof(buffer));
     if (got <= 0) return text;
     text.append(buffer, static_cast<size_t>(got));
   }
 }
 
+Probe::CudaAnswer NoAnswer(const std::string& text) {
+  Probe::CudaAnswer none;
+  none.failure = text + ". hint: sudo dmesg has what the driver said";
+  return none;
+}
+
+Probe::CudaAnswer TooLate() {
+  return NoAnswer(fmt::format("libcuda gave no answer within {} s", kMostSeconds));
+}
+
+// Of a child that ended with this state, without one.
+Probe::CudaAnswer NoAnswerOf(int state) {
+  if (WIFSIGNALED(state) && WTERMSIG(state) != SIGALRM) {
+    return NoAnswer(
+        fmt::format("libcuda ended the process that asked it, by signal {}", WTERMSIG(state)));
+  }
+  return TooLate();
+}
+
 }  // namespace
 
 Probe::CudaAnswer AskDriver() {
-  Probe::CudaAnswer none;
-  none.failure = fmt::format("libcuda gave no answer within {} s", kMostSeconds);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return none;
+  if (::pipe2(ends, O_CLOEXEC) != 0) return NoAnswer("no pipe can be made");
   const pid_t child = ::fork();
   if (child == 0) AnswerTo(ends[1]);
   ::close(ends[1]);
-  const std::string text = child < 0 ? "" : ReadFrom(ends[0]);
+  const std::optional<std::string> text = child < 0 ? "" : ReadFrom(ends[0]);
   ::close(ends[0]);
-  if (child < 0) return none;
-  ::kill(child, SIGKILL);
+  if (child < 0) return NoAnswer("no process can be started");
+  if (!text) {  // it hangs in the kernel, and is left to it
+    ::kill(child, SIGKILL);
+    return TooLate();
+  }
   int state = 0;
-  ::waitpid(child, &state, text.empty() ? WNOHANG : 0);  // one that hangs in the kernel stays
-  const Result<Probe> read = ParseProbe(text, "libcuda");
-  return read.ok() && read->cuda.answer ? *read->cuda.answer : none;
+  ::waitpid(child, &state, 0);
+  const Result<Probe> read = ParseProbe(*text, "libcuda");
+  return read.ok() && read->cuda.answer ? *read->cuda.answer : NoAnswerOf(state);
 }
 
 }  // namespace ridge

@@ -76,6 +76,11 @@ class Cuda(RidgeTest):
                 ({"RIDGE_FAKE_CUDA_FAIL": "cuInit:1:803"},
                  "cuInit failed: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803). hint: restart the "
                  "machine: the kernel has another version of the driver than libcuda"),
+                ({"RIDGE_FAKE_CUDA_FAIL": "cuInit:1:-6"},
+                 "libcuda ended the process that asked it, by signal 6. hint: sudo dmesg has what "
+                 "the driver said"),
+                ({"RIDGE_FAKE_CUDA_FAIL": "cuInit:1:-14"},  # SIGALRM: it took too long
+                 "libcuda gave no answer within 10 s. hint: sudo dmesg has what the driver said"),
                 ({"CUDA_VISIBLE_DEVICES": "-1"},
                  "the NVIDIA driver shows no GPU: CUDA_VISIBLE_DEVICES is '-1'. hint: unset "
                  "CUDA_VISIBLE_DEVICES"),

@@ -1,6 +1,6 @@
 #include "tests/fake_cuda/fake_state.h"
 
-#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -99,6 +99,7 @@ DriverCode State::Begin(const char* function) {
   const std::lock_guard hold(lock_);
   const std::string name = PlainName(function);
   if (++calls_[name] == settings_.fail_call && name == settings_.fail_function) {
+    if (const int code = static_cast<int>(settings_.fail_code); code < 0) std::raise(-code);
     if (Stays(settings_.fail_code)) Stay(settings_.fail_code);
     return settings_.fail_code;
   }
