@@ -237,6 +237,25 @@ TEST(CudaEvent, TimesAreInTheOrderOfTheStream) {
   EXPECT_LT(second->seconds(), 60);
 }
 
+// Milliseconds of 32 bits: without a newer origin they would be 8 ms apart after a day.
+TEST(CudaEvent, TimesAreTakenFromANewOriginWhenTheOldOneIsFar) {
+  FakeGpu gpu({}, {.clock_span_s = 0.001});
+  Stream& stream = gpu.device->stream(0);
+  const int64_t before = gpu.hooks.calls("cuEventCreate");
+  const auto first = gpu.device->MakeEvent(), second = gpu.device->MakeEvent();
+  stream.Record(*first);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  stream.Record(*second);
+  ASSERT_TRUE(stream.Synchronize().ok());
+  const double end = second->seconds();  // from a new origin, which is later than both
+  EXPECT_EQ(gpu.hooks.calls("cuEventCreate"), before + 3);
+  const double span = end - first->seconds();
+  EXPECT_GT(span, 0.019);
+  EXPECT_LT(span, 10);
+  EXPECT_EQ(second->seconds(), end);
+  EXPECT_EQ(gpu.hooks.calls("cuEventCreate"), before + 3);  // nothing is newer than it
+}
+
 TEST(CudaDevice, AnyThreadMayEnqueue) {
   FakeGpu gpu;
   Status status = InvalidArgument("not run");
@@ -270,7 +289,17 @@ TEST(CudaDevice, OrdinalsFollowTheVisibleDevices) {
   ExpectGpu("2,0", 0, "Test GPU 2");
   ExpectGpu("2,0", 1, "Test GPU 0");
   ExpectGpu("GPU-a1", 0, "Test GPU 1");
-  ExpectGpu("MIG-c7", 0, "Test GPU 0");
+  ExpectGpu("MIG-c7", 0, "Test GPU 0 MIG 1g");
+}
+
+TEST(CudaDevice, AMigInstanceHasAUuidOfItsKind) {
+  for (const auto& [visible, uuid] :
+       {std::pair("0", "GPU-a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0"),
+        std::pair("MIG-c7", "MIG-a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0")}) {
+    const auto device = Open({{"CUDA_VISIBLE_DEVICES", visible}}, 0);
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    EXPECT_EQ((*device)->gpu().uuid, uuid);
+  }
 }
 
 void ExpectRefused(const std::string& visible, int ordinal, const std::string& message) {

@@ -115,7 +115,9 @@ DriverCode cuDeviceGet(DeviceId* device, int ordinal) {
 
 DriverCode cuDeviceGetName(char* name, int bytes, DeviceId device) {
   RIDGE_FAKE_BEGIN;
-  std::snprintf(name, static_cast<size_t>(bytes), "Test GPU %d", GpuOf(device)->number);
+  const Gpu& gpu = *GpuOf(device);
+  std::snprintf(name, static_cast<size_t>(bytes), "Test GPU %d%s", gpu.number,
+                gpu.slice ? " MIG 1g" : "");
   return kOk;
 }
 

@@ -132,7 +132,7 @@ std::vector<Gpu> VisibleGpus(const Settings& settings) {
   std::istringstream in(text);
   for (std::string name; std::getline(in, name, ',');) {
     if (name.starts_with("MIG-")) {  // a process has one, and no more after it
-      gpus.push_back({.number = 0, .bytes = settings.bytes / 2});
+      gpus.push_back({.number = 0, .slice = true, .bytes = settings.bytes / 2});
       return gpus;
     }
     const int number = FindGpu(name, settings.devices);

@@ -27,7 +27,8 @@ struct Settings {
 
 // A GPU that CUDA_VISIBLE_DEVICES leaves.
 struct Gpu {
-  int number = 0;  // of the machine
+  int number = 0;      // of the machine
+  bool slice = false;  // a MIG instance
   uint64_t bytes = 0, used = 0;
   int retained = 0;  // of its primary context
   char context = 0;  // its address is the context's

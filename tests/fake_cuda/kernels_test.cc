@@ -76,13 +76,15 @@ constexpr const char* kModels[] = {"mlp:hidden=8,layers=1,inputs=12,classes=3",
                                    "gpt:vocab=20,context=4,hidden=8,layers=1,heads=2"};
 
 TEST(CudaTraining, LeavesTheBitsOfTheSameKernelsOnTheHost) {
-  for (const char* model : kModels) {
+  for (const auto& [model, lazy] : {std::pair(kModels[0], "0"), std::pair(kModels[0], "1"),
+                                    std::pair(kModels[1], "0"), std::pair(kModels[1], "1")}) {
     const std::unique_ptr<Backend> reference = MakeReferenceBackend();
     const Result<Left> want = TrainOn(*reference, model);
     ASSERT_TRUE(want.ok()) << want.status().message();
     int64_t kernels = 0;
     {
-      const FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "20"}});
+      const FakeGpu gpu(
+          Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "20"}, {"RIDGE_FAKE_CUDA_LAZY", lazy}});
       const Result<Left> have = TrainOn(*MakeCudaBackend(*reference, gpu), model);
       ASSERT_TRUE(have.ok()) << have.status().message();
       EXPECT_EQ(want->losses, have->losses);

@@ -48,10 +48,10 @@ Hooks::Hooks(const cuda::Driver& driver) {
   Find(driver.library, "ridge_fake_cuda_calls", calls);
 }
 
-FakeGpu::FakeGpu(Settings settings)
+FakeGpu::FakeGpu(Settings settings, const cuda::CudaOptions& options)
     : variables(std::move(settings)),
       driver(Must(LoadFake())),
       hooks(driver),
-      device(Must(cuda::CudaDevice::Open(driver, 0))) {}
+      device(Must(cuda::CudaDevice::Open(driver, 0, options))) {}
 
 }  // namespace ridge::fake_cuda

@@ -41,7 +41,7 @@ struct Hooks {
 
 // cuda:0 of a driver with these settings, which must open.
 struct FakeGpu {
-  explicit FakeGpu(Settings settings = {});
+  explicit FakeGpu(Settings settings = {}, const cuda::CudaOptions& options = {});
   const Variables variables;
   const cuda::Driver driver;
   const Hooks hooks;

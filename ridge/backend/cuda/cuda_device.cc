@@ -23,7 +23,7 @@ Status CheckVisibleDevices(int64_t shown) {
 }  // namespace
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(const Driver& driver, int ordinal,
-                                                     int compute_streams) {
+                                                     const CudaOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(std::vector<GpuFacts> gpus, ListGpus(driver));
   RIDGE_RETURN_IF_ERROR(CheckVisibleDevices(static_cast<int64_t>(gpus.size())));
   if (ordinal < 0 || static_cast<size_t>(ordinal) >= gpus.size()) {
@@ -36,7 +36,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(const Driver& driver, int o
   std::unique_ptr<CudaDevice> device(
       new CudaDevice(std::move(gpus[static_cast<size_t>(ordinal)]), std::move(context)));
   RIDGE_RETURN_IF_ERROR(device->FindPageBytes());
-  RIDGE_RETURN_IF_ERROR(device->MakeStreams(compute_streams));
+  RIDGE_RETURN_IF_ERROR(device->MakeStreams(options));
   return device;
 }
 
@@ -58,16 +58,15 @@ Status CudaDevice::FindPageBytes() {
   return Status();
 }
 
-Status CudaDevice::MakeStreams(int compute_streams) {
-  for (int i = 0; i < compute_streams; ++i) {
+Status CudaDevice::MakeStreams(const CudaOptions& options) {
+  for (int i = 0; i < options.compute_streams; ++i) {
     RIDGE_ASSIGN_OR_RETURN(compute_.emplace_back(),
                            CudaStream::Create(*context_, StreamPriority::kGreatest));
   }
   RIDGE_ASSIGN_OR_RETURN(copy_, CudaStream::Create(*context_, StreamPriority::kLeast));
   RIDGE_ASSIGN_OR_RETURN(communication_, CudaStream::Create(*context_, StreamPriority::kLeast));
-  origin_ = std::make_unique<CudaEvent>(*context_);
-  compute_[0]->Record(*origin_);
-  return compute_[0]->Synchronize();
+  clock_ = std::make_unique<CudaClock>(*context_, *compute_[0], options.clock_span_s);
+  return context_->error();
 }
 
 MemorySpace CudaDevice::memory_space() const {
@@ -84,9 +83,7 @@ Result<std::unique_ptr<Memory>> CudaDevice::AllocateStaging(int64_t bytes) {
 }
 
 std::unique_ptr<Event> CudaDevice::MakeEvent() {
-  auto event = std::make_unique<CudaEvent>(*context_);
-  event->set_origin(origin_.get());
-  return event;
+  return std::make_unique<CudaEvent>(*context_, clock_.get());
 }
 
 void CudaDevice::ForEachPart(int parts, PartFunction f) {

@@ -11,12 +11,17 @@
 
 namespace ridge::cuda {
 
+struct CudaOptions {
+  int compute_streams = 2;
+  double clock_span_s = 30;  // of CudaClock: then a time is right to 4 us
+};
+
 class CudaDevice : public Device {
  public:
   // `ordinal`: among the GPUs that CUDA_VISIBLE_DEVICES leaves.  Takes the GPU's primary context.
   // Fails with kDevice when there is no such GPU, and with the driver's errors.
   static Result<std::unique_ptr<CudaDevice>> Open(const Driver& driver, int ordinal,
-                                                  int compute_streams = 2);
+                                                  const CudaOptions& options = {});
   ~CudaDevice() override;
 
   // Addresses of 256 bytes, which restrict no library; pages of the driver's granularity, 2 MiB.
@@ -38,7 +43,7 @@ class CudaDevice : public Device {
 
  private:
   CudaDevice(GpuFacts gpu, std::unique_ptr<CudaContext> context);
-  Status MakeStreams(int compute_streams);
+  Status MakeStreams(const CudaOptions& options);
   Status FindPageBytes();
 
   const GpuFacts gpu_;
@@ -46,7 +51,7 @@ class CudaDevice : public Device {
   int64_t page_bytes_ = 0;
   std::vector<std::unique_ptr<CudaStream>> compute_;
   std::unique_ptr<CudaStream> copy_, communication_;
-  std::unique_ptr<CudaEvent> origin_;  // of times
+  std::unique_ptr<CudaClock> clock_;
 };
 
 }  // namespace ridge::cuda

@@ -7,7 +7,7 @@ DevicePtr Address(const void* at) { return reinterpret_cast<DevicePtr>(at); }
 
 }  // namespace
 
-CudaEvent::CudaEvent(CudaContext& context) : context_(context) {
+CudaEvent::CudaEvent(CudaContext& context, CudaClock* clock) : context_(context), clock_(clock) {
   if (context_.Ready()) context_.Keep(RIDGE_CUDA(context_, EventCreate, &handle_, kEventDefault));
 }
 
@@ -16,12 +16,7 @@ CudaEvent::~CudaEvent() {
   if (handle_ != nullptr) context_.driver().EventDestroy(handle_);
 }
 
-double CudaEvent::seconds() const {
-  if (origin_ == nullptr || !context_.Ready()) return 0;
-  float milliseconds = 0;
-  context_.Keep(RIDGE_CUDA(context_, EventElapsedTime, &milliseconds, origin_->handle_, handle_));
-  return static_cast<double>(milliseconds) * 1e-3;
-}
+double CudaEvent::seconds() const { return clock_ == nullptr ? 0 : clock_->SecondsOf(*this); }
 
 Result<std::unique_ptr<CudaStream>> CudaStream::Create(CudaContext& context,
                                                        StreamPriority priority) {
@@ -74,6 +69,36 @@ void CudaStream::Wait(const Event& event) {
   if (!context_.Ready()) return;
   const auto& recorded = static_cast<const CudaEvent&>(event);
   context_.Keep(RIDGE_CUDA(context_, StreamWaitEvent, handle_, recorded.handle(), 0));
+}
+
+CudaClock::CudaClock(CudaContext& context, CudaStream& stream, double span_s)
+    : context_(context), stream_(stream), span_s_(span_s), origin_(NewOrigin()) {}
+
+double CudaClock::SecondsOf(const CudaEvent& event) {
+  double since_s = Between(*origin_, event);
+  if (since_s > span_s_) {
+    std::unique_ptr<CudaEvent> origin = NewOrigin();
+    origin_s_ += Between(*origin_, *origin);
+    origin_ = std::move(origin);
+    since_s = Between(*origin_, event);
+  }
+  return origin_s_ + since_s;
+}
+
+std::unique_ptr<CudaEvent> CudaClock::NewOrigin() {
+  auto origin = std::make_unique<CudaEvent>(context_);
+  stream_.Record(*origin);
+  (void)stream_.Synchronize();  // an error stays
+  return origin;
+}
+
+double CudaClock::Between(const CudaEvent& begin, const CudaEvent& end) {
+  float milliseconds = 0;
+  if (context_.Ready()) {
+    context_.Keep(
+        RIDGE_CUDA(context_, EventElapsedTime, &milliseconds, begin.handle(), end.handle()));
+  }
+  return static_cast<double>(milliseconds) * 1e-3;
 }
 
 // Waits after an error too: what was enqueued before it still uses memory of the host.

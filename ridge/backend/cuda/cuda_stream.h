@@ -5,19 +5,20 @@
 
 namespace ridge::cuda {
 
+class CudaClock;
+
 class CudaEvent : public Event {
  public:
-  explicit CudaEvent(CudaContext& context);
+  // `clock` says its time; without one it has none.
+  explicit CudaEvent(CudaContext& context, CudaClock* clock = nullptr);
   ~CudaEvent() override;
-  // Since `origin`, a first event of the device.
   double seconds() const override;
   EventHandle handle() const { return handle_; }
-  void set_origin(const CudaEvent* origin) { origin_ = origin; }
 
  private:
   CudaContext& context_;
+  CudaClock* const clock_;
   EventHandle handle_ = nullptr;
-  const CudaEvent* origin_ = nullptr;
 };
 
 enum class StreamPriority { kLeast, kGreatest };
@@ -44,6 +45,26 @@ class CudaStream : public Stream {
 
   CudaContext& context_;
   StreamHandle handle_ = nullptr;
+};
+
+// Seconds of events since it was made.  CUDA has milliseconds of 32 bits between two events, so an
+// origin that is more than `span_s` before an event is replaced by a new one, which is after it:
+// times that are read one after the other are from one origin, and differ by what CUDA resolves.
+class CudaClock {
+ public:
+  // Origins are recorded on `stream`, which it waits for.
+  CudaClock(CudaContext& context, CudaStream& stream, double span_s);
+  double SecondsOf(const CudaEvent& event);
+
+ private:
+  std::unique_ptr<CudaEvent> NewOrigin();
+  double Between(const CudaEvent& begin, const CudaEvent& end);
+
+  CudaContext& context_;
+  CudaStream& stream_;
+  const double span_s_;
+  std::unique_ptr<CudaEvent> origin_;
+  double origin_s_ = 0;  // its time
 };
 
 }  // namespace ridge::cuda

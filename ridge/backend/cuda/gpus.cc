@@ -14,8 +14,9 @@ constexpr char kVariable[] = "CUDA_VISIBLE_DEVICES";
 constexpr char kGpuPrefix[] = "GPU-";
 constexpr char kMigPrefix[] = "MIG-";
 
-std::string UuidText(const Uuid& uuid) {
-  std::string text = kGpuPrefix;
+// Of a MIG instance it is the instance's, and its name says so: "NVIDIA H200 MIG 1g.18gb".
+std::string UuidText(const Uuid& uuid, const std::string& name) {
+  std::string text = name.find(" MIG ") == std::string::npos ? kGpuPrefix : kMigPrefix;
   for (size_t i = 0; i < sizeof(uuid.bytes); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += fmt::format("{:02x}", uuid.bytes[i]);
@@ -36,7 +37,7 @@ Result<GpuFacts> FactsOf(const Driver& driver, int ordinal) {
   RIDGE_RETURN_IF_ERROR(driver.Check(driver.DeviceGetUuid(&uuid, device), "cuDeviceGetUuid"));
   size_t bytes = 0;
   RIDGE_RETURN_IF_ERROR(driver.Check(driver.DeviceTotalMem(&bytes, device), "cuDeviceTotalMem"));
-  GpuFacts facts = {.name = name, .uuid = UuidText(uuid)};
+  GpuFacts facts = {.name = name, .uuid = UuidText(uuid, name)};
   facts.memory_bytes = static_cast<int64_t>(bytes);
   int maps_memory = 0;
   RIDGE_RETURN_IF_ERROR(attribute(DeviceAttribute::kMajor, device, facts.major));

@@ -11,7 +11,7 @@ namespace ridge::cuda {
 
 struct GpuFacts {
   std::string name;          // "NVIDIA H200"
-  std::string uuid;          // "GPU-6b2f0c4e-...."
+  std::string uuid;          // "GPU-6b2f0c4e-...", "MIG-..."
   int major = 0, minor = 0;  // compute capability
   int64_t memory_bytes = 0;
   bool maps_memory = false;  // virtual memory management
