@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <numeric>
+
 namespace ridge::fake_cuda {
 namespace {
 
@@ -53,5 +55,17 @@ FakeGpu::FakeGpu(Settings settings, const cuda::CudaOptions& options)
       driver(Must(LoadFake())),
       hooks(driver),
       device(Must(cuda::CudaDevice::Open(driver, 0, options))) {}
+
+std::vector<int64_t> Numbers(int64_t first) {
+  std::vector<int64_t> numbers(kCount);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+std::unique_ptr<Memory> Allocated(cuda::CudaDevice& device, int64_t bytes) {
+  Result<std::unique_ptr<Memory>> memory = device.Allocate(bytes);
+  EXPECT_TRUE(memory.ok()) << memory.status().message();
+  return std::move(*memory);
+}
 
 }  // namespace ridge::fake_cuda

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ridge/backend/cuda/cuda_device.h"
 #include "tests/fake_cuda/fake_hooks.h"
@@ -47,5 +48,11 @@ struct FakeGpu {
   const Hooks hooks;
   const std::unique_ptr<cuda::CudaDevice> device;
 };
+
+// What tests move.
+inline constexpr int64_t kCount = 1000, kBytes = kCount * 8;
+std::vector<int64_t> Numbers(int64_t first);  // kCount of them
+
+std::unique_ptr<Memory> Allocated(cuda::CudaDevice& device, int64_t bytes);
 
 }  // namespace ridge::fake_cuda
