@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
+#include <optional>
 
 #include "ridge/backend/cuda/gpus.h"
 #include "ridge/core/process.h"
