@@ -123,6 +123,56 @@ function(ridge_add_fake_device layers)
   ridge_add_test_program(ridge_fake_device_test SOURCES ${sources} LINK ${layers})
 endfunction()
 
+# NVIDIA's cuda.h, for comparing our declarations of the driver with it.
+function(ridge_compare_cuda_header target)
+  find_path(RIDGE_CUDA_HEADER cuda.h PATHS /usr/local/cuda/include /usr/include)
+  mark_as_advanced(RIDGE_CUDA_HEADER)
+  if(NOT RIDGE_CUDA_HEADER)
+    set_property(GLOBAL APPEND PROPERTY RIDGE_DEPENDENCY_ROWS
+                 "  absent   cuda.h: our declarations of CUDA's driver are not compared with it")
+    return()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY RIDGE_DEPENDENCY_ROWS "  found    cuda.h")
+  target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/fake_cuda/header/abi_test.cc")
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/fake_cuda/header/abi_test.cc" PROPERTIES
+    SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-isystem${RIDGE_CUDA_HEADER}")
+endfunction()
+
+# CUDA's device on a driver that runs on the host: fake_cuda/libcuda.so.1, which the loader opens as
+# the real one; and the kernels of tests/fake_device on it.
+function(ridge_add_fake_cuda layers)
+  set(folder "${PROJECT_SOURCE_DIR}/tests/fake_cuda")
+  file(GLOB driver CONFIGURE_DEPENDS "${folder}/fake_*.cc")
+  add_library(ridge_fake_cuda SHARED ${driver})
+  add_library(ridge_partial_cuda SHARED "${folder}/partial_driver.cc")
+  set_target_properties(ridge_fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
+  set_target_properties(ridge_partial_cuda PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
+  foreach(target ridge_fake_cuda ridge_partial_cuda)
+    target_link_libraries(${target} PRIVATE ridge_options)
+  endforeach()
+  file(GLOB tests CONFIGURE_DEPENDS "${folder}/*_test.cc" "${folder}/test_*.cc")
+  list(APPEND tests "${PROJECT_SOURCE_DIR}/tests/fake_device/launched_backend.cc"
+       "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc" "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc")
+  ridge_add_test_program(ridge_fake_cuda_test SOURCES ${tests} LINK ${layers})
+  if(TARGET ridge_fake_cuda_test)
+    add_dependencies(ridge_fake_cuda_test ridge_fake_cuda ridge_partial_cuda)
+    target_compile_definitions(ridge_fake_cuda_test
+                               PRIVATE "RIDGE_FAKE_CUDA_FOLDER=\"${PROJECT_BINARY_DIR}/fake_cuda\"")
+    ridge_compare_cuda_header(ridge_fake_cuda_test)
+  endif()
+  # The system's driver, where there is one; and the same laws on ours.
+  ridge_add_test_program(ridge_gpu_test SOURCES "${folder}/gpu/gpu_test.cc" LINK ridge_backend)
+  if(TARGET ridge_gpu_test)
+    add_dependencies(ridge_gpu_test ridge_fake_cuda)
+    add_test(NAME ridge_gpu_test_on_fake COMMAND ridge_gpu_test --gtest_brief=1)
+    ridge_set_test_properties(ridge_gpu_test_on_fake fast 1200)
+    set_property(TEST ridge_gpu_test_on_fake APPEND PROPERTY
+                 ENVIRONMENT "RIDGE_CUDA_PATH=${PROJECT_BINARY_DIR}/fake_cuda")
+  endif()
+endfunction()
+
 # Partitioned graphs on virtual devices: operators from the cases of tests/ops, models and random
 # graphs.
 function(ridge_add_partition_tests)
@@ -162,10 +212,11 @@ endfunction()
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device|partition|pipeline)/")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_cuda|fake_device|partition|pipeline)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
     ridge_add_fake_device("${layers}")
+    ridge_add_fake_cuda("${layers}")
   endif()
   ridge_add_partition_tests()
   ridge_add_pipeline_tests()

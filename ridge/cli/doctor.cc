@@ -120,8 +120,28 @@ std::vector<std::string> GpuRows(const std::vector<Probe::Gpu>& gpus) {
 }
 
 std::string CudaText(const Probe::Cuda& cuda) {
-  if (cuda.driver.empty()) return "no driver";
-  return fmt::format("driver {}; this version of ridge does not use it", cuda.driver);
+  std::vector<std::string> parts;
+  if (!cuda.driver.empty()) parts.push_back("driver " + cuda.driver);
+  if (cuda.answer && !cuda.answer->library.empty())
+    parts.push_back(fmt::format("CUDA {} ({})", cuda.answer->version, cuda.answer->library));
+  if (parts.empty()) return "no driver";
+  return Joined(parts, ", ") + "; this version of ridge does not use it";
+}
+
+// The GPUs that programs see, by ordinal.
+void AddAnswerRows(const Probe::Cuda& cuda, Table& table) {
+  if (!cuda.answer) return;
+  if (cuda.visible_devices) {
+    table.AddRow(
+        {"", fmt::format("CUDA_VISIBLE_DEVICES is '{}' and leaves {}", *cuda.visible_devices,
+                         FormatCountOf(std::ssize(cuda.answer->devices), "GPU"))});
+  }
+  int ordinal = 0;
+  for (const Probe::CudaDevice& device : cuda.answer->devices) {
+    table.AddRow(
+        {"", fmt::format("cuda:{} {} ({}, {}), {}", ordinal++, device.name, device.architecture,
+                         FormatBytes(device.memory_bytes), device.uuid)});
+  }
 }
 
 std::string RocmText(const Probe::Rocm& rocm) {
@@ -137,6 +157,7 @@ void AddLibraryRows(const char* name, const std::vector<Probe::Library>& librari
 void AddGpuRows(const Probe& probe, Table& table) {
   table.AddRow({"CUDA", CudaText(probe.cuda)});
   for (const std::string& row : GpuRows(probe.cuda.gpus)) table.AddRow({"", row});
+  AddAnswerRows(probe.cuda, table);
   AddLibraryRows("CUDA toolkit", probe.cuda.toolkits, table);
   AddLibraryRows("cuDNN", probe.cuda.cudnn, table);
   AddLibraryRows("NCCL", probe.cuda.nccl, table);

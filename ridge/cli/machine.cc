@@ -137,8 +137,10 @@ Status CheckDevice(const std::string& flag, const std::string& device) {
   if (device == "cuda" || device.starts_with("cuda:")) {
     return Status(
         ErrorCode::kDevice,
-        fmt::format("{} is '{}': this version of ridge runs on the CPU only. hint: {} cpu", flag,
-                    device, flag));
+        fmt::format(
+            "{} is '{}': this version of ridge has no kernels for GPUs and trains on the CPU "
+            "only. hint: {} cpu",
+            flag, device, flag));
   }
   return InvalidArgument(fmt::format("{} is '{}'; it must be cpu or cuda[:N]", flag, device));
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "ridge/backend/cuda/driver.h"
 #include "ridge/core/split.h"
 #include "ridge/doctor/compat.h"
 #include "ridge/doctor/find_probe.h"
@@ -163,6 +164,12 @@ std::vector<Probe::Gpu> FindAmdGpus(const ProbePlace& place) {
   return gpus;
 }
 
+// Whether it is worth asking: a machine without NVIDIA opens nothing.
+bool MayHaveDriver(const ProbePlace& place, const Probe::Cuda& cuda) {
+  return !cuda.driver.empty() || !cuda.libraries.empty() || cuda.device_files ||
+         !Variable(place, cuda::kPathVariable).empty();
+}
+
 }  // namespace
 
 Probe::Cuda FindCuda(const ProbePlace& place) {
@@ -179,6 +186,7 @@ Probe::Cuda FindCuda(const ProbePlace& place) {
     cuda.gpus = FindNvidiaGpus(place);
     if (cuda.driver.empty()) cuda.driver = DriverOfSmi(place);  // WSL: Windows has the driver
   }
+  if (place.driver != nullptr && MayHaveDriver(place, cuda)) cuda.answer = place.driver();
   cuda.toolkits = FindToolkits(place);
   cuda.cudnn = FindLibraries(place, folders, "libcudnn");
   cuda.nccl = FindLibraries(place, folders, "libnccl");

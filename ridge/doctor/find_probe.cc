@@ -243,7 +243,7 @@ Probe::Mpi LoadedPlugin(Mpi mpi) {
 
 ProbePlace ThisMachine() {
   return {"", [](const char* name) -> const char* { return std::getenv(name); }, OutputOf,
-          LoadedPlugin};
+          LoadedPlugin, AskDriver};
 }
 
 Probe FindProbe(const ProbePlace& place) {

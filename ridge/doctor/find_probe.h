@@ -1,7 +1,7 @@
 // Finds a Probe: reads /proc, /sys, library folders and the folders of Python's packages.
 //
-// The programs that are started are nvidia-smi, where there is a driver, and for a cluster mpirun
-// and srun, which say their version; Python is not.
+// A child process asks libcuda.  The programs that are started are nvidia-smi, where there is a
+// driver, and for a cluster mpirun and srun, which say their version; Python is not.
 #pragma once
 #include <functional>
 #include <string>
@@ -17,6 +17,7 @@ struct ProbePlace {
   std::function<const char*(const char*)> variable;              // of the environment, as getenv
   std::function<std::string(const std::string& words)> command;  // output of "nvidia-smi ..."
   std::function<Probe::Mpi(Mpi mpi)> plugin = nullptr;  // with all but launcher and version
+  std::function<Probe::CudaAnswer()> driver = nullptr;  // asked where there is a trace of one
 };
 ProbePlace ThisMachine();
 
@@ -29,6 +30,9 @@ Probe::Cluster FindCluster(const ProbePlace& place, int64_t ranks);
 Probe::Cuda FindCuda(const ProbePlace& place);
 Probe::Rocm FindRocm(const ProbePlace& place);
 Probe::Python FindPython(const ProbePlace& place);
+
+// Opens libcuda as programs of this environment do, and asks it for its GPUs; 10 s at most.
+Probe::CudaAnswer AskDriver();
 
 // What several of them need.  Paths are those within the root.
 namespace probing {

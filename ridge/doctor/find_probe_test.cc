@@ -193,6 +193,28 @@ TEST_F(FindProbeTest, JsonKeepsACluster) {
   EXPECT_EQ(read->cluster->ptrace, 0);
 }
 
+TEST_F(FindProbeTest, TheDriverIsAskedWhereThereIsATraceOfOne) {
+  int asked = 0;
+  ProbePlace place = Place();
+  place.driver = [&] {
+    ++asked;
+    return Probe::CudaAnswer{"/lib/libcuda.so.1", "13.0", "", {{"GPU", "9.0", 1 << 20, "GPU-a0"}}};
+  };
+  EXPECT_FALSE(FindProbe(place).cuda.answer);
+  EXPECT_EQ(asked, 0);
+  variables_["RIDGE_CUDA_PATH"] = "/somewhere";
+  EXPECT_EQ(FindProbe(place).cuda.answer->devices.at(0).uuid, "GPU-a0");
+  variables_.clear();
+  File("/proc/driver/nvidia/version",
+       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82  Tue\n");
+  const Probe probe = FindProbe(place);
+  EXPECT_EQ(asked, 2);
+  const Result<Probe> read = ParseProbe(ProbeToJson(probe).dump(), "probe.json");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(ProbeToJson(*read), ProbeToJson(probe));
+  EXPECT_EQ(read->cuda.answer->version, "13.0");
+}
+
 TEST_F(FindProbeTest, JsonKeepsAProbe) {
   File("/etc/os-release", "PRETTY_NAME=\"Debian\"\n");
   File("/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5", "");

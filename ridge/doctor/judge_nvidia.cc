@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ridge/backend/cuda/gpus.h"
 #include "ridge/core/units.h"
 #include "ridge/doctor/problems.h"
 
@@ -38,6 +39,14 @@ void JudgeDeviceFiles(Judgement& judgement) {
       fmt::format("driver {} is loaded, and /dev/nvidiactl is missing{}", probe.cuda.driver,
                   contained ? ": the container was started without GPUs" : ""),
       contained ? "docker run --gpus all ..." : "sudo nvidia-modprobe -c 0 -u");
+}
+
+// "...: what is. hint: what to do" -> both parts.
+std::pair<std::string, std::string> SplitHint(const std::string& message) {
+  constexpr std::string_view kHint = ". hint: ";
+  const size_t at = message.rfind(kHint);
+  if (at == std::string::npos) return {message, ""};
+  return {message.substr(0, at), message.substr(at + kHint.size())};
 }
 
 bool IsOfDriver(const Probe::Library& library) {
@@ -153,12 +162,41 @@ void JudgeMig(size_t number, const Probe::Gpu& gpu, Judgement& judgement) {
       "nvidia-smi -L, then: export CUDA_VISIBLE_DEVICES=MIG-...");
 }
 
+// Why libcuda shows no GPU.  A machine that has no files of one may have the library all the same.
+void JudgeAnswer(Judgement& judgement) {
+  const Probe::Cuda& cuda = judgement.probe.cuda;
+  if (!cuda.answer || cuda.answer->failure.empty()) return;
+  const bool works = !cuda.answer->library.empty() && cuda.device_files;
+  const auto [text, hint] = SplitHint(cuda.answer->failure);
+  judgement.Add(!works                 ? Severity::kNote
+                : cuda.visible_devices ? Severity::kWarning
+                                       : Severity::kBlocking,
+                "libcuda", text, hint);
+}
+
+// The list as the backend reads it, against the GPUs that the driver shows.
+Status CheckVisible(const Probe::Cuda& cuda) {
+  RIDGE_ASSIGN_OR_RETURN(const cuda::VisibleDevices visible,
+                         cuda::ParseVisibleDevices(cuda.visible_devices));
+  if (!cuda.answer) return Status();
+  return cuda::CheckShown(visible, static_cast<int64_t>(cuda.answer->devices.size()));
+}
+
 void JudgeVisibleDevices(Judgement& judgement) {
+  constexpr char kName[] = "CUDA_VISIBLE_DEVICES";
   const std::optional<std::string>& devices = judgement.probe.cuda.visible_devices;
-  if (!devices || (!devices->empty() && !devices->starts_with("-"))) return;
-  judgement.Add(Severity::kWarning, "CUDA_VISIBLE_DEVICES",
-                fmt::format("it is '{}': programs see no GPU", *devices),
-                "unset CUDA_VISIBLE_DEVICES");
+  const bool failed = judgement.probe.cuda.answer && !judgement.probe.cuda.answer->failure.empty();
+  if (!devices || failed) return;
+  if (devices->empty() || devices->starts_with("-")) {
+    judgement.Add(Severity::kWarning, kName,
+                  fmt::format("it is '{}': programs see no GPU", *devices),
+                  "unset CUDA_VISIBLE_DEVICES");
+    return;
+  }
+  const Status status = CheckVisible(judgement.probe.cuda);
+  if (status.ok()) return;
+  const auto [text, hint] = SplitHint(status.message());
+  judgement.Add(Severity::kWarning, kName, "it" + text.substr(sizeof(kName) - 1), hint);
 }
 
 // The compiler of a toolkit knows the GPUs of its day.
@@ -233,6 +271,7 @@ void JudgeNvidia(Judgement& judgement) {
   JudgeDeviceFiles(judgement);
   JudgeLibrary(judgement);
   JudgeWsl(judgement);
+  JudgeAnswer(judgement);
   const Probe::Cuda& cuda = judgement.probe.cuda;
   std::vector<std::string> seen;  // architectures: eight GPUs are one problem
   for (size_t i = 0; i < cuda.gpus.size(); ++i) {

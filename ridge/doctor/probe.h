@@ -57,6 +57,20 @@ struct Probe {
   struct Library {
     std::string version, path;
   };
+  // A GPU as programs see it.
+  struct CudaDevice {
+    std::string name;
+    std::string architecture;  // "9.0"
+    int64_t memory_bytes = 0;
+    std::string uuid;  // "GPU-6b2f0c4e-..."
+  };
+  // What libcuda answers a program with this environment.
+  struct CudaAnswer {
+    std::string library;              // its path
+    std::string version;              // of CUDA, the newest that it runs: "13.0"
+    std::string failure;              // why there are no devices
+    std::vector<CudaDevice> devices;  // those that CUDA_VISIBLE_DEVICES leaves, by ordinal
+  };
   struct Cuda {
     std::string driver;              // of the kernel's module: "550.54.15"
     bool usable = false;             // by this version of ridge
@@ -67,6 +81,7 @@ struct Probe {
     std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES
     std::vector<Gpu> gpus;
     std::vector<Library> toolkits, cudnn, nccl;  // in the order of the loader's search
+    std::optional<CudaAnswer> answer;            // none: there is nothing to ask
   };
   struct Rocm {
     std::string version;

@@ -42,12 +42,22 @@ void Fields(V& v, Probe::Library& r) {
   v("version", r.version), v("path", r.path);
 }
 template <typename V>
+void Fields(V& v, Probe::CudaDevice& r) {
+  v("name", r.name), v("architecture", r.architecture), v("memory_bytes", r.memory_bytes);
+  v("uuid", r.uuid);
+}
+template <typename V>
+void Fields(V& v, Probe::CudaAnswer& r) {
+  v("library", r.library), v("version", r.version), v("failure", r.failure);
+  v("devices", r.devices);
+}
+template <typename V>
 void Fields(V& v, Probe::Cuda& r) {
   v("driver", r.driver), v("usable", r.usable), v("pci_gpus", r.pci_gpus);
   v("device_files", r.device_files), v("libraries", r.libraries);
   v("library_path", r.library_path);
   v("visible_devices", r.visible_devices), v("gpus", r.gpus), v("toolkits", r.toolkits);
-  v("cudnn", r.cudnn), v("nccl", r.nccl);
+  v("cudnn", r.cudnn), v("nccl", r.nccl), v("answer", r.answer);
 }
 template <typename V>
 void Fields(V& v, Probe::Rocm& r) {
@@ -97,6 +107,9 @@ Json ToJson(const std::optional<T>& value) {
 template <typename Record>
 Json ToJson(const Record& record);
 Json ToJson(const std::optional<Probe::Cluster>& value) {
+  return value ? ToJson(*value) : Json(nullptr);
+}
+Json ToJson(const std::optional<Probe::CudaAnswer>& value) {
   return value ? ToJson(*value) : Json(nullptr);
 }
 template <typename T>

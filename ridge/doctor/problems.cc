@@ -47,7 +47,9 @@ bool AnyBlocking(const std::vector<Problem>& problems) {
 }
 
 bool HasNvidia(const Probe& probe) {
-  return probe.cuda.pci_gpus > 0 || !probe.cuda.gpus.empty() || !probe.cuda.driver.empty();
+  const Probe::Cuda& cuda = probe.cuda;
+  return cuda.pci_gpus > 0 || !cuda.gpus.empty() || !cuda.driver.empty() ||
+         (cuda.answer && !cuda.answer->devices.empty());
 }
 
 bool HasAmd(const Probe& probe) { return probe.rocm.pci_gpus > 0 || !probe.rocm.gpus.empty(); }

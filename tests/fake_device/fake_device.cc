@@ -314,4 +314,13 @@ void FakeDevice::Fail(Status error) {
   failed_ = true;
 }
 
+std::unique_ptr<Backend> MakeFakeBackend(Backend& inner, FakeDevice& device) {
+  return MakeLaunchedBackend(inner, device, [&device](Stream& stream, const HostLaunch& launch) {
+    static_cast<FakeStream&>(stream).Launch(
+        launch.what, launch.touched,
+        RunOnHostAddresses(launch, [&](const void* address) { return device.Find(address); }));
+    return Status();
+  });
+}
+
 }  // namespace ridge::fake

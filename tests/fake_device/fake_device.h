@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ridge/backend/backend.h"
+#include "tests/fake_device/launched_backend.h"
 #include "tests/fake_device/order.h"
 
 namespace ridge::fake {
@@ -28,13 +29,6 @@ struct FakeOptions {
 };
 
 class FakeDevice;
-
-// Bytes that work touches.
-struct Touched {
-  const void* begin;
-  int64_t bytes;
-  bool writes;
-};
 
 class FakeStream : public Stream {
  public:

@@ -1,51 +1,44 @@
+#include "tests/fake_device/launched_backend.h"
+
 #include "ridge/backend/cpu/host_device.h"
 #include "ridge/backend/forwarding_backend.h"
-#include "tests/fake_device/fake_device.h"
 
 namespace ridge::fake {
 namespace {
 
-class FakeKernel : public Kernel {
+class LaunchedKernel : public Kernel {
  public:
-  FakeKernel(std::string what, FakeDevice& device, std::unique_ptr<Kernel> inner)
-      : what_(std::move(what)), device_(device), inner_(std::move(inner)) {}
+  LaunchedKernel(std::string what, const LaunchOn& launch_on, std::unique_ptr<Kernel> inner)
+      : what_(std::move(what)), launch_on_(launch_on), inner_(std::move(inner)) {}
 
   // In the order of the buffers.
   std::vector<int64_t> input_bytes, output_bytes;
   int64_t workspace_bytes = 0;
 
   Status Enqueue(Stream& stream, const KernelBuffers& buffers) override {
-    std::vector<Touched> touched;
-    std::vector<const void*> from;
-    std::vector<void*> to;
-    for (size_t i = 0; i < buffers.inputs.size(); ++i) {
-      touched.push_back({buffers.inputs[i], input_bytes[i], false});
-      from.push_back(device_.Find(buffers.inputs[i]));
-    }
-    for (size_t k = 0; k < buffers.outputs.size(); ++k) {
-      touched.push_back({buffers.outputs[k], output_bytes[k], true});
-      to.push_back(device_.Find(buffers.outputs[k]));
-    }
-    void* workspace = nullptr;
+    HostLaunch launch = {.what = what_, .kernel = *inner_, .buffers = buffers, .touched = {}};
+    for (size_t i = 0; i < buffers.inputs.size(); ++i)
+      launch.touched.push_back({buffers.inputs[i], input_bytes[i], false});
+    for (size_t k = 0; k < buffers.outputs.size(); ++k)
+      launch.touched.push_back({buffers.outputs[k], output_bytes[k], true});
     if (workspace_bytes > 0) {
-      touched.push_back({buffers.workspace, workspace_bytes, true});
-      workspace = device_.Find(buffers.workspace);
+      launch.touched.push_back({buffers.workspace, workspace_bytes, true});
+    } else {
+      launch.buffers.workspace = nullptr;
     }
-    static_cast<FakeStream&>(stream).Launch(what_, touched, [this, from, to, workspace] {
-      return cpu::RunOnHost(*inner_, {from, to, workspace});
-    });
-    return Status();
+    return launch_on_(stream, launch);
   }
 
  private:
   const std::string what_;
-  FakeDevice& device_;
+  const LaunchOn& launch_on_;
   const std::unique_ptr<Kernel> inner_;
 };
 
-class FakeBackend : public ForwardingBackend {
+class LaunchedBackend : public ForwardingBackend {
  public:
-  FakeBackend(Backend& inner, FakeDevice& device) : ForwardingBackend(inner), device_(device) {}
+  LaunchedBackend(Backend& inner, Device& device, LaunchOn launch_on)
+      : ForwardingBackend(inner), device_(device), launch_on_(std::move(launch_on)) {}
 
   int threads() const override { return 1; }
   Device& device() override { return device_; }
@@ -73,7 +66,7 @@ class FakeBackend : public ForwardingBackend {
  private:
   std::unique_ptr<Kernel> Wrap(std::string what, const OpCall& call, const KernelChoice& choice,
                                std::unique_ptr<Kernel> inner) {
-    auto kernel = std::make_unique<FakeKernel>(std::move(what), device_, std::move(inner));
+    auto kernel = std::make_unique<LaunchedKernel>(std::move(what), launch_on_, std::move(inner));
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       kernel->input_bytes.push_back(
           call.has_input(i) ? inner_.LayoutBytes(choice.input_layouts[i], call.inputs[i]) : 0);
@@ -84,13 +77,26 @@ class FakeBackend : public ForwardingBackend {
     return kernel;
   }
 
-  FakeDevice& device_;
+  Device& device_;
+  const LaunchOn launch_on_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeFakeBackend(Backend& inner, FakeDevice& device) {
-  return std::make_unique<FakeBackend>(inner, device);
+std::function<Status()> RunOnHostAddresses(const HostLaunch& launch,
+                                           const std::function<void*(const void*)>& find) {
+  std::vector<const void*> from;
+  std::vector<void*> to;
+  for (const void* input : launch.buffers.inputs) from.push_back(find(input));
+  for (void* output : launch.buffers.outputs) to.push_back(find(output));
+  void* const workspace = find(launch.buffers.workspace);
+  return [&kernel = launch.kernel, from, to, workspace] {
+    return cpu::RunOnHost(kernel, {from, to, workspace});
+  };
+}
+
+std::unique_ptr<Backend> MakeLaunchedBackend(Backend& inner, Device& device, LaunchOn launch_on) {
+  return std::make_unique<LaunchedBackend>(inner, device, std::move(launch_on));
 }
 
 }  // namespace ridge::fake

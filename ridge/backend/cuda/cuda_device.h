@@ -1,0 +1,57 @@
+// CudaDevice: a GPU of NVIDIA by its driver alone: memory, streams and events.  It has no kernels.
+//
+// The host cannot follow an address of its memory.  Any thread may enqueue, one at a time.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "ridge/backend/cuda/cuda_context.h"
+#include "ridge/backend/cuda/cuda_stream.h"
+#include "ridge/backend/device.h"
+
+namespace ridge::cuda {
+
+struct CudaOptions {
+  int compute_streams = 2;
+  double clock_span_s = 30;  // of CudaClock: then a time is right to 4 us
+};
+
+class CudaDevice : public Device {
+ public:
+  // `ordinal`: among the GPUs that CUDA_VISIBLE_DEVICES leaves.  Takes the GPU's primary context.
+  // Fails with kDevice when there is no such GPU, and with the driver's errors.
+  static Result<std::unique_ptr<CudaDevice>> Open(const Driver& driver, int ordinal,
+                                                  const CudaOptions& options = {});
+  ~CudaDevice() override;
+
+  // Addresses of 256 bytes, which restrict no library; pages of the driver's granularity, 2 MiB.
+  MemorySpace memory_space() const override;
+  Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
+  Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) override;
+  // Those for kernels.
+  int streams() const override { return static_cast<int>(compute_.size()); }
+  Stream& stream(int index) override { return *compute_[static_cast<size_t>(index)]; }
+  // For transfers beside the kernels, and for collectives; their priority is the least.
+  CudaStream& copy_stream() { return *copy_; }
+  CudaStream& communication_stream() { return *communication_; }
+  std::unique_ptr<Event> MakeEvent() override;
+  void ForEachPart(int parts, PartFunction f) override;
+
+  const GpuFacts& gpu() const { return gpu_; }
+  // What the driver says is free.
+  Result<int64_t> FreeBytes();
+
+ private:
+  CudaDevice(GpuFacts gpu, std::unique_ptr<CudaContext> context);
+  Status MakeStreams(const CudaOptions& options);
+  Status FindPageBytes();
+
+  const GpuFacts gpu_;
+  const std::unique_ptr<CudaContext> context_;  // outlives what follows
+  int64_t page_bytes_ = 0;
+  std::vector<std::unique_ptr<CudaStream>> compute_;
+  std::unique_ptr<CudaStream> copy_, communication_;
+  std::unique_ptr<CudaClock> clock_;
+};
+
+}  // namespace ridge::cuda

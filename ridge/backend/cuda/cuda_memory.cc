@@ -1,0 +1,159 @@
+// Each kind of memory is made empty and takes hold of one thing after the other, so that its
+// destructor gives back what it has when a call between them fails.
+#include "ridge/backend/cuda/cuda_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/core/rounding.h"
+#include "ridge/core/units.h"
+
+namespace ridge::cuda {
+namespace {
+
+std::byte* HostPointer(DevicePtr at) { return reinterpret_cast<std::byte*>(at); }
+
+int64_t WholePages(int64_t bytes, int64_t page_bytes) {
+  return std::max(RoundUp(bytes, page_bytes), page_bytes);
+}
+
+// With numbers on both sides where there is too little memory.
+Status Refusal(CudaContext& context, int64_t bytes, const Status& status) {
+  size_t free = 0, total = 0;
+  if (status.code() != ErrorCode::kOutOfMemory ||
+      !RIDGE_CUDA(context, MemGetInfo, &free, &total).ok() || static_cast<int64_t>(free) >= bytes)
+    return status;
+  return Status(
+      ErrorCode::kOutOfMemory,
+      fmt::format("cuda:{}: an arena of {} is needed, {} of {} are free. hint: a smaller "
+                  "--batch",
+                  context.ordinal(), FormatBytes(bytes), FormatBytes(static_cast<int64_t>(free)),
+                  FormatBytes(static_cast<int64_t>(total))));
+}
+
+class CudaMemory : public Memory {
+ public:
+  explicit CudaMemory(CudaContext& context) : context_(context) {}
+  bool host_visible() const override { return false; }
+  int64_t resident_bytes() const override { return bytes_; }
+  void MakeResident() override {}
+
+ protected:
+  // Before it is given back: work that was enqueued may still use it.
+  void AwaitWork() {
+    (void)context_.Enter();
+    context_.driver().CtxSynchronize();
+  }
+
+  CudaContext& context_;
+};
+
+class MappedMemory : public CudaMemory {
+ public:
+  using CudaMemory::CudaMemory;
+  ~MappedMemory() override {
+    AwaitWork();
+    const Driver& driver = context_.driver();
+    if (mapped_) driver.MemUnmap(begin(), Size());
+    if (reserved_ != 0) driver.MemAddressFree(reserved_, Size() + 2 * guard_);
+  }
+
+  Status Map(int64_t bytes, int64_t page_bytes) {
+    bytes_ = bytes;
+    guard_ = static_cast<size_t>(page_bytes);
+    RIDGE_RETURN_IF_ERROR(
+        RIDGE_CUDA(context_, MemAddressReserve, &reserved_, Size() + 2 * guard_, guard_, 0, 0));
+    data_ = HostPointer(begin());
+    MemAllocationProp prop = {};
+    prop.type = kAllocationPinned;
+    prop.location = {kLocationDevice, context_.ordinal()};
+    AllocationHandle handle = 0;
+    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemCreate, &handle, Size(), &prop, 0));
+    const Status mapped = RIDGE_CUDA(context_, MemMap, begin(), Size(), 0, handle, 0);
+    mapped_ = mapped.ok();
+    const Status released = RIDGE_CUDA(context_, MemRelease, handle);  // the mapping keeps it alive
+    RIDGE_RETURN_IF_ERROR(mapped);
+    RIDGE_RETURN_IF_ERROR(released);
+    const MemAccessDesc access = {prop.location, kAccessReadWrite};
+    return RIDGE_CUDA(context_, MemSetAccess, begin(), Size(), &access, 1);
+  }
+
+ private:
+  size_t Size() const { return static_cast<size_t>(bytes_); }
+  DevicePtr begin() const { return reserved_ + guard_; }
+
+  DevicePtr reserved_ = 0;  // guard, memory, guard
+  size_t guard_ = 0;
+  bool mapped_ = false;
+};
+
+class AllocatedMemory : public CudaMemory {
+ public:
+  using CudaMemory::CudaMemory;
+  ~AllocatedMemory() override {
+    AwaitWork();
+    if (at_ != 0) context_.driver().MemFree(at_);
+  }
+
+  Status Allocate(int64_t bytes) {
+    bytes_ = bytes;
+    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemAlloc, &at_, static_cast<size_t>(bytes)));
+    data_ = HostPointer(at_);
+    return Status();
+  }
+
+ private:
+  DevicePtr at_ = 0;
+};
+
+class HostMemory : public CudaMemory {
+ public:
+  using CudaMemory::CudaMemory;
+  ~HostMemory() override {
+    AwaitWork();
+    if (at_ != nullptr) context_.driver().MemFreeHost(at_);
+  }
+  bool host_visible() const override { return true; }
+
+  Status Allocate(int64_t bytes) {
+    bytes_ = bytes;
+    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemHostAlloc, &at_, static_cast<size_t>(bytes), 0));
+    data_ = static_cast<std::byte*>(at_);
+    return Status();
+  }
+
+ private:
+  void* at_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes) {
+  if (!context.Ready()) return context.error();
+  const int64_t whole = WholePages(bytes, page_bytes);
+  auto memory = std::make_unique<MappedMemory>(context);
+  const Status status = memory->Map(whole, page_bytes);
+  if (!status.ok()) return Refusal(context, whole, status);
+  return std::unique_ptr<Memory>(std::move(memory));
+}
+
+Result<std::unique_ptr<Memory>> AllocateArena(CudaContext& context, int64_t bytes,
+                                              int64_t page_bytes) {
+  if (!context.Ready()) return context.error();
+  const int64_t whole = WholePages(bytes, page_bytes);
+  auto memory = std::make_unique<AllocatedMemory>(context);
+  const Status status = memory->Allocate(whole);
+  if (!status.ok()) return Refusal(context, whole, status);
+  return std::unique_ptr<Memory>(std::move(memory));
+}
+
+Result<std::unique_ptr<Memory>> AllocateHost(CudaContext& context, int64_t bytes) {
+  constexpr int64_t kHostPage = 4096;
+  if (!context.Ready()) return context.error();
+  auto memory = std::make_unique<HostMemory>(context);
+  RIDGE_RETURN_IF_ERROR(memory->Allocate(WholePages(bytes, kHostPage)));
+  return std::unique_ptr<Memory>(std::move(memory));
+}
+
+}  // namespace ridge::cuda

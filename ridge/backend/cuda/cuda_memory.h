@@ -1,0 +1,22 @@
+// Memory of a GPU, and of the host for copies to and from it.
+#pragma once
+#include <memory>
+
+#include "ridge/backend/cuda/cuda_context.h"
+#include "ridge/backend/device.h"
+
+namespace ridge::cuda {
+
+// Memory mapped between two ranges of addresses that stay unmapped: a kernel that writes outside of
+// it ends with an error.  `page_bytes`: the driver's granularity, of which it has a whole number.
+// Fails with kOutOfMemory.
+Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes);
+
+// The same for a GPU without virtual memory management: no guards, and the driver may round up.
+Result<std::unique_ptr<Memory>> AllocateArena(CudaContext& context, int64_t bytes,
+                                              int64_t page_bytes);
+
+// Locked pages of the host.
+Result<std::unique_ptr<Memory>> AllocateHost(CudaContext& context, int64_t bytes);
+
+}  // namespace ridge::cuda

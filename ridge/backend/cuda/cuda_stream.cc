@@ -1,0 +1,111 @@
+#include "ridge/backend/cuda/cuda_stream.h"
+
+namespace ridge::cuda {
+namespace {
+
+DevicePtr Address(const void* at) { return reinterpret_cast<DevicePtr>(at); }
+
+}  // namespace
+
+CudaEvent::CudaEvent(CudaContext& context, CudaClock* clock) : context_(context), clock_(clock) {
+  if (context_.Ready()) context_.Keep(RIDGE_CUDA(context_, EventCreate, &handle_, kEventDefault));
+}
+
+CudaEvent::~CudaEvent() {
+  (void)context_.Enter();
+  if (handle_ != nullptr) context_.driver().EventDestroy(handle_);
+}
+
+double CudaEvent::seconds() const { return clock_ == nullptr ? 0 : clock_->SecondsOf(*this); }
+
+Result<std::unique_ptr<CudaStream>> CudaStream::Create(CudaContext& context,
+                                                       StreamPriority priority) {
+  if (!context.Ready()) return context.error();
+  int least = 0, greatest = 0;
+  RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context, CtxGetStreamPriorityRange, &least, &greatest));
+  std::unique_ptr<CudaStream> stream(new CudaStream(context));
+  RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context, StreamCreateWithPriority, &stream->handle_,
+                                   kStreamNonBlocking,
+                                   priority == StreamPriority::kGreatest ? greatest : least));
+  return stream;
+}
+
+CudaStream::~CudaStream() {
+  (void)context_.Enter();
+  if (handle_ != nullptr) context_.driver().StreamDestroy(handle_);
+}
+
+void CudaStream::Copy(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0 || !context_.Ready()) return;
+  context_.Keep(RIDGE_CUDA(context_, MemcpyDtoDAsync, Address(to), Address(from),
+                           static_cast<size_t>(bytes), handle_));
+}
+
+void CudaStream::Upload(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0 || !context_.Ready()) return;
+  context_.Keep(RIDGE_CUDA(context_, MemcpyHtoDAsync, Address(to), from, static_cast<size_t>(bytes),
+                           handle_));
+}
+
+void CudaStream::Download(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0 || !context_.Ready()) return;
+  context_.Keep(RIDGE_CUDA(context_, MemcpyDtoHAsync, to, Address(from), static_cast<size_t>(bytes),
+                           handle_));
+}
+
+void CudaStream::Clear(void* to, int64_t bytes) {
+  if (bytes == 0 || !context_.Ready()) return;
+  context_.Keep(
+      RIDGE_CUDA(context_, MemsetD8Async, Address(to), 0, static_cast<size_t>(bytes), handle_));
+}
+
+void CudaStream::Record(Event& event) {
+  if (!context_.Ready()) return;
+  context_.Keep(
+      RIDGE_CUDA(context_, EventRecord, static_cast<CudaEvent&>(event).handle(), handle_));
+}
+
+void CudaStream::Wait(const Event& event) {
+  if (!context_.Ready()) return;
+  const auto& recorded = static_cast<const CudaEvent&>(event);
+  context_.Keep(RIDGE_CUDA(context_, StreamWaitEvent, handle_, recorded.handle(), 0));
+}
+
+CudaClock::CudaClock(CudaContext& context, CudaStream& stream, double span_s)
+    : context_(context), stream_(stream), span_s_(span_s), origin_(NewOrigin()) {}
+
+double CudaClock::SecondsOf(const CudaEvent& event) {
+  double since_s = Between(*origin_, event);
+  if (since_s > span_s_) {
+    std::unique_ptr<CudaEvent> origin = NewOrigin();
+    origin_s_ += Between(*origin_, *origin);
+    origin_ = std::move(origin);
+    since_s = Between(*origin_, event);
+  }
+  return origin_s_ + since_s;
+}
+
+std::unique_ptr<CudaEvent> CudaClock::NewOrigin() {
+  auto origin = std::make_unique<CudaEvent>(context_);
+  stream_.Record(*origin);
+  (void)stream_.Synchronize();  // an error stays
+  return origin;
+}
+
+double CudaClock::Between(const CudaEvent& begin, const CudaEvent& end) {
+  float milliseconds = 0;
+  if (context_.Ready()) {
+    context_.Keep(
+        RIDGE_CUDA(context_, EventElapsedTime, &milliseconds, begin.handle(), end.handle()));
+  }
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+// Waits after an error too: what was enqueued before it still uses memory of the host.
+Status CudaStream::Synchronize() {
+  context_.Keep(context_.Enter());
+  context_.Keep(RIDGE_CUDA(context_, StreamSynchronize, handle_));
+  return context_.error();
+}
+
+}  // namespace ridge::cuda

@@ -1,0 +1,70 @@
+// Streams and events of a GPU.  An error is kept by the context, and nothing is enqueued after it.
+#pragma once
+#include "ridge/backend/cuda/cuda_context.h"
+#include "ridge/backend/device.h"
+
+namespace ridge::cuda {
+
+class CudaClock;
+
+class CudaEvent : public Event {
+ public:
+  // `clock` says its time; without one it has none.
+  explicit CudaEvent(CudaContext& context, CudaClock* clock = nullptr);
+  ~CudaEvent() override;
+  double seconds() const override;
+  EventHandle handle() const { return handle_; }
+
+ private:
+  CudaContext& context_;
+  CudaClock* const clock_;
+  EventHandle handle_ = nullptr;
+};
+
+enum class StreamPriority { kLeast, kGreatest };
+
+class CudaStream : public Stream {
+ public:
+  static Result<std::unique_ptr<CudaStream>> Create(CudaContext& context, StreamPriority priority);
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  StreamHandle handle() const { return handle_; }
+
+  void Copy(void* to, const void* from, int64_t bytes) override;
+  void Upload(void* to, const void* from, int64_t bytes) override;
+  void Download(void* to, const void* from, int64_t bytes) override;
+  void Clear(void* to, int64_t bytes) override;
+  void Record(Event& event) override;
+  void Wait(const Event& event) override;
+  Status Synchronize() override;
+
+ private:
+  explicit CudaStream(CudaContext& context) : context_(context) {}
+
+  CudaContext& context_;
+  StreamHandle handle_ = nullptr;
+};
+
+// Seconds of events since it was made.  CUDA has milliseconds of 32 bits between two events, so an
+// origin that is more than `span_s` before an event is replaced by a new one, which is after it:
+// times that are read one after the other are from one origin, and differ by what CUDA resolves.
+class CudaClock {
+ public:
+  // Origins are recorded on `stream`, which it waits for.
+  CudaClock(CudaContext& context, CudaStream& stream, double span_s);
+  double SecondsOf(const CudaEvent& event);
+
+ private:
+  std::unique_ptr<CudaEvent> NewOrigin();
+  double Between(const CudaEvent& begin, const CudaEvent& end);
+
+  CudaContext& context_;
+  CudaStream& stream_;
+  const double span_s_;
+  std::unique_ptr<CudaEvent> origin_;
+  double origin_s_ = 0;  // its time
+};
+
+}  // namespace ridge::cuda

@@ -1,0 +1,115 @@
+"""NVIDIA's driver as `ridge doctor` finds it, on a driver that runs on the host; and that nothing else
+opens one."""
+import json
+import os
+import shutil
+import unittest
+
+from _ridge import RIDGE, SMALL, RidgeTest
+
+FAKE = os.path.abspath(os.path.join(os.path.dirname(RIDGE), "..", "fake_cuda"))
+LIBRARY = os.path.join(FAKE, "libcuda.so.1")
+UUIDS = [f"GPU-{b}{b}{b}{b}-{b}{b}-{b}{b}-{b}{b}-{b}{b}{b}{b}{b}{b}" for b in ("a0", "a1", "a2")]
+SUBJECTS = ("CUDA_VISIBLE_DEVICES", "libcuda")
+
+
+class Cuda(RidgeTest):
+    def doctor(self, place=FAKE, **variables):
+        """The probe's `cuda` and the problems with libcuda and its GPUs."""
+        env = {"RIDGE_CUDA_PATH": place, **variables}
+        done = self.ridge("doctor", "--json", env=env)
+        self.assertIn(done.returncode, (0, 6), done.stderr)
+        probe = json.loads(done.stdout)
+        return probe["cuda"], [p for p in probe["problems"] if p["subject"] in SUBJECTS]
+
+    def rows(self, **variables):
+        """The lines of the report from CUDA's to the next."""
+        text = self.ridge("doctor", env={"RIDGE_CUDA_PATH": FAKE, **variables}).stdout
+        lines = text.splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("CUDA "))
+        rows = [lines[at]]
+        for line in lines[at + 1:]:
+            if not line.startswith(" "):
+                break
+            rows.append(line)
+        return [" ".join(row.split()) for row in rows]
+
+    def test_devices_have_their_name_memory_and_uuid(self):
+        cuda, problems = self.doctor(RIDGE_FAKE_CUDA_DEVICES="2", RIDGE_FAKE_CUDA_BYTES="8388608")
+        self.assertEqual(cuda["answer"], {
+            "library": LIBRARY, "version": "13.0", "failure": None,
+            "devices": [{"name": f"Test GPU {i}", "architecture": "9.0", "memory_bytes": 8388608,
+                         "uuid": UUIDS[i]} for i in range(2)]})
+        self.assertEqual(problems, [])
+
+    def test_the_report_has_a_row_a_device(self):
+        rows = self.rows(RIDGE_FAKE_CUDA_DEVICES="3", CUDA_VISIBLE_DEVICES="2,0")
+        self.assertTrue(rows[0].endswith(
+            f"CUDA 13.0 ({LIBRARY}); this version of ridge does not use it"), rows[0])
+        self.assertEqual(rows[-3:], ["CUDA_VISIBLE_DEVICES is '2,0' and leaves 2 GPUs",
+                                     f"cuda:0 Test GPU 2 (9.0, 256 MiB), {UUIDS[2]}",
+                                     f"cuda:1 Test GPU 0 (9.0, 256 MiB), {UUIDS[0]}"])
+
+    def test_visible_devices_that_the_driver_cuts_short_are_a_warning(self):
+        for visible, shown, text in [
+                ("0,5", 1, "it is '0,5': the driver shows 1 of the 2 that it names, and ends "
+                 "before '5'"),
+                ("MIG-a,MIG-b", 1, "it is 'MIG-a,MIG-b': it has 2 MIG instances; a process uses "
+                 "one"),
+                ("1,GPU-a0", 2, "it is '1,GPU-a0': '1' and 'GPU-a0' are of two kinds; a list has "
+                 "one")]:
+            cuda, problems = self.doctor(RIDGE_FAKE_CUDA_DEVICES="2", CUDA_VISIBLE_DEVICES=visible)
+            self.assertEqual(len(cuda["answer"]["devices"]), shown)
+            self.assertEqual([(p["severity"], p["text"]) for p in problems], [("warning", text)])
+
+    def test_each_driver_that_is_none_has_its_sentence(self):
+        stub = os.path.join(self.folder, "stubs")
+        os.mkdir(stub)
+        shutil.copy(LIBRARY, stub)
+        for variables, sentence in [
+                ({"RIDGE_FAKE_CUDA_VERSION": "12040"},
+                 f"{LIBRARY} is of a driver for CUDA 12.4; ridge needs CUDA 13.0, which driver "
+                 "580 has. hint: install NVIDIA's driver 580 or newer"),
+                ({"RIDGE_FAKE_CUDA_FAIL": "cuDriverGetVersion:1:34", "place": stub},
+                 f"{stub}/libcuda.so.1 is the stub of a CUDA toolkit, for linking programs; it "
+                 "drives no GPU. hint: unset RIDGE_CUDA_PATH"),
+                ({"RIDGE_FAKE_CUDA_FAIL": "cuInit:1:803"},
+                 "cuInit failed: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803). hint: restart the "
+                 "machine: the kernel has another version of the driver than libcuda"),
+                ({"RIDGE_FAKE_CUDA_FAIL": "cuInit:1:-6"},
+                 "libcuda ended the process that asked it, by signal 6. hint: sudo dmesg has what "
+                 "the driver said"),
+                ({"RIDGE_FAKE_CUDA_FAIL": "cuInit:1:-14"},  # SIGALRM: it took too long
+                 "libcuda gave no answer within 10 s. hint: sudo dmesg has what the driver said"),
+                ({"CUDA_VISIBLE_DEVICES": "-1"},
+                 "the NVIDIA driver shows no GPU: CUDA_VISIBLE_DEVICES is '-1'. hint: unset "
+                 "CUDA_VISIBLE_DEVICES"),
+                ({"place": self.folder},
+                 f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: cannot open "
+                 "shared object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and "
+                 "the system's driver is taken")]:
+            cuda, problems = self.doctor(**variables)
+            self.assertEqual(cuda["answer"]["failure"], sentence)
+            self.assertEqual([f"{p['text']}. hint: {p['mend']}" for p in problems], [sentence])
+            self.assertEqual(cuda["answer"]["devices"], [])
+
+    @unittest.skipIf(os.path.exists("/proc/driver/nvidia/version"), "this machine has a driver")
+    def test_a_machine_without_a_driver_says_so_and_asks_nobody(self):
+        self.assertEqual(self.rows(RIDGE_CUDA_PATH=""), ["CUDA no driver"])
+        self.assertIsNone(self.doctor(place="")[0]["answer"])
+
+    def test_training_on_cuda_is_refused_and_opens_no_driver(self):
+        env = {"RIDGE_CUDA_PATH": FAKE, "LD_DEBUG": "files"}
+        done = self.ridge("train", *SMALL, "--device", "cuda:0", env=env)
+        self.assertEqual(done.returncode, 6)
+        said = [line for line in done.stderr.splitlines() if line.startswith("ridge: ")]
+        self.assertEqual(said, ["ridge: --device is 'cuda:0': this version of ridge has no kernels "
+                                "for GPUs and trains on the CPU only. hint: --device cpu"])
+        planned = self.ridge("plan", *SMALL[:1], "--threads", "1", env=env)
+        for text in (done.stderr, planned.stderr):
+            self.assertIn("libc.so", text)
+            self.assertNotIn("libcuda", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

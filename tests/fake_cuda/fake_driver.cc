@@ -1,0 +1,374 @@
+// The entry points: each begins with the errors that it was told to give.  What gives something
+// back does so even when it fails, so that a failure there leaves nothing alive.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/fake_cuda/fake_hooks.h"
+#include "tests/fake_cuda/fake_memory.h"
+#include "tests/fake_cuda/fake_stream.h"
+
+namespace ridge::fake_cuda {
+namespace {
+
+using namespace cuda;
+
+constexpr DriverCode kOk = DriverCode::kSuccess;
+
+Stream& In(StreamHandle stream) { return *reinterpret_cast<Stream*>(stream); }
+Event& In(EventHandle event) { return *reinterpret_cast<Event*>(event); }
+
+// A visible GPU; nullptr for a number that is none.
+Gpu* GpuOf(int ordinal) {
+  std::vector<Gpu>& gpus = TheState().gpus;
+  const auto index = static_cast<size_t>(ordinal);
+  return ordinal >= 0 && index < gpus.size() ? &gpus[index] : nullptr;
+}
+
+// The errors of an entry point that gives something back.
+DriverCode End(const char* function) { return TheState().Begin(function); }
+
+DriverCode CopyOn(StreamHandle stream, DevicePtr to, DevicePtr from, size_t bytes) {
+  In(stream).Push([=](bool skipped) {
+    if (skipped) return kOk;
+    void* const target = Reach(to, bytes);
+    const void* const source = Reach(from, bytes);
+    if (target == nullptr || source == nullptr) return DriverCode::kIllegalAddress;
+    std::memcpy(target, source, bytes);
+    return kOk;
+  });
+  return kOk;
+}
+
+// Work on one range of the device.
+template <typename Work>
+DriverCode WorkOn(StreamHandle stream, DevicePtr at, size_t bytes, Work work) {
+  In(stream).Push([=](bool skipped) {
+    if (skipped) return kOk;
+    void* const inside = Reach(at, bytes);
+    if (inside == nullptr) return DriverCode::kIllegalAddress;
+    work(inside);
+    return kOk;
+  });
+  return kOk;
+}
+
+}  // namespace
+
+#define RIDGE_FAKE_BEGIN \
+  if (const DriverCode code = TheState().Begin(__func__); code != kOk) return code
+#define RIDGE_FAKE_IN_CONTEXT \
+  if (const DriverCode code = TheState().BeginInContext(__func__); code != kOk) return code
+
+extern "C" {
+
+// --- the driver and its GPUs ---------------------------------------------------------------------
+
+DriverCode cuDriverGetVersion(int* version) {
+  TheState().Configure();
+  RIDGE_FAKE_BEGIN;
+  *version = TheState().settings().version;
+  return kOk;
+}
+
+DriverCode cuInit(unsigned int) {
+  RIDGE_FAKE_BEGIN;
+  for (const Gpu& gpu : TheState().gpus) {
+    if (gpu.retained > 0) return kOk;  // they are in use
+  }
+  TheState().gpus = VisibleGpus(TheState().settings());
+  return TheState().gpus.empty() ? DriverCode::kNoDevice : kOk;
+}
+
+DriverCode cuGetErrorName(DriverCode code, const char** name) {
+  static constexpr struct {
+    DriverCode code;
+    const char* name;
+  } kNames[] = {
+      {DriverCode::kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {DriverCode::kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {DriverCode::kStubLibrary, "CUDA_ERROR_STUB_LIBRARY"},
+      {DriverCode::kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},
+      {DriverCode::kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {DriverCode::kEccUncorrectable, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+      {DriverCode::kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {DriverCode::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
+      {DriverCode::kDriverMismatch, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
+  };
+  for (const auto& known : kNames) {
+    if (known.code == code) return *name = known.name, kOk;
+  }
+  return DriverCode::kInvalidValue;
+}
+
+DriverCode cuDeviceGetCount(int* count) {
+  RIDGE_FAKE_BEGIN;
+  *count = static_cast<int>(TheState().gpus.size());
+  return kOk;
+}
+
+DriverCode cuDeviceGet(DeviceId* device, int ordinal) {
+  RIDGE_FAKE_BEGIN;
+  *device = ordinal;
+  return GpuOf(ordinal) == nullptr ? DriverCode::kInvalidDevice : kOk;
+}
+
+DriverCode cuDeviceGetName(char* name, int bytes, DeviceId device) {
+  RIDGE_FAKE_BEGIN;
+  const Gpu& gpu = *GpuOf(device);
+  std::snprintf(name, static_cast<size_t>(bytes), "Test GPU %d%s", gpu.number,
+                gpu.slice ? " MIG 1g" : "");
+  return kOk;
+}
+
+DriverCode cuDeviceGetUuid_v2(Uuid* uuid, DeviceId device) {
+  RIDGE_FAKE_BEGIN;
+  *uuid = UuidOf(*GpuOf(device));
+  return kOk;
+}
+
+DriverCode cuDeviceTotalMem_v2(size_t* bytes, DeviceId device) {
+  RIDGE_FAKE_BEGIN;
+  *bytes = GpuOf(device)->bytes;
+  return kOk;
+}
+
+DriverCode cuDeviceGetAttribute(int* value, DeviceAttribute attribute, DeviceId) {
+  RIDGE_FAKE_BEGIN;
+  *value = attribute == DeviceAttribute::kMajor        ? 9
+           : attribute == DeviceAttribute::kMapsMemory ? TheState().settings().maps_memory
+                                                       : 0;
+  return kOk;
+}
+
+// --- contexts ------------------------------------------------------------------------------------
+
+DriverCode cuDevicePrimaryCtxRetain(ContextHandle* context, DeviceId device) {
+  RIDGE_FAKE_BEGIN;
+  Gpu& gpu = *GpuOf(device);
+  ++gpu.retained;
+  TheState().Born();
+  *context = reinterpret_cast<ContextHandle>(&gpu.context);
+  return kOk;
+}
+
+DriverCode cuDevicePrimaryCtxRelease_v2(DeviceId device) {
+  const DriverCode code = End(__func__);
+  TheState().Died();
+  --GpuOf(device)->retained;
+  return code;
+}
+
+DriverCode cuCtxSetCurrent(ContextHandle context) {
+  RIDGE_FAKE_BEGIN;
+  CurrentGpu() = nullptr;
+  for (Gpu& gpu : TheState().gpus) {
+    if (reinterpret_cast<ContextHandle>(&gpu.context) == context) CurrentGpu() = &gpu;
+  }
+  return CurrentGpu() == nullptr && context != nullptr ? DriverCode::kInvalidContext : kOk;
+}
+
+DriverCode cuCtxSynchronize() {
+  SynchronizeAll();
+  RIDGE_FAKE_IN_CONTEXT;
+  return kOk;
+}
+
+DriverCode cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  RIDGE_FAKE_IN_CONTEXT;
+  *least = 0;
+  *greatest = -5;
+  return kOk;
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+DriverCode cuMemGetInfo_v2(size_t* free, size_t* total) {
+  RIDGE_FAKE_IN_CONTEXT;
+  const std::lock_guard hold(TheState().memory_lock);
+  *total = CurrentGpu()->bytes;
+  *free = *total - CurrentGpu()->used;
+  return kOk;
+}
+
+DriverCode cuMemGetAllocationGranularity(size_t* bytes, const MemAllocationProp* prop, int) {
+  RIDGE_FAKE_BEGIN;
+  if (prop->type != kAllocationPinned || prop->location.type != kLocationDevice)
+    return DriverCode::kInvalidValue;
+  *bytes = kGranule;
+  return kOk;
+}
+
+DriverCode cuMemAddressReserve(DevicePtr* at, size_t bytes, size_t, DevicePtr, unsigned long long) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return Reserve(at, bytes);
+}
+
+DriverCode cuMemAddressFree(DevicePtr at, size_t bytes) {
+  const DriverCode code = End(__func__);
+  const DriverCode done = Unreserve(at, bytes);
+  return code == kOk ? done : code;
+}
+
+DriverCode cuMemCreate(AllocationHandle* handle, size_t bytes, const MemAllocationProp* prop,
+                       unsigned long long) {
+  RIDGE_FAKE_IN_CONTEXT;
+  if (prop->type != kAllocationPinned || GpuOf(prop->location.id) != CurrentGpu())
+    return DriverCode::kInvalidValue;
+  return Create(handle, bytes);
+}
+
+DriverCode cuMemRelease(AllocationHandle handle) {
+  const DriverCode code = End(__func__);
+  const DriverCode done = Release(handle);
+  return code == kOk ? done : code;
+}
+
+DriverCode cuMemMap(DevicePtr at, size_t bytes, size_t, AllocationHandle handle,
+                    unsigned long long) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return Map(at, bytes, handle);
+}
+
+DriverCode cuMemUnmap(DevicePtr at, size_t bytes) {
+  const DriverCode code = End(__func__);
+  const DriverCode done = Unmap(at, bytes);
+  return code == kOk ? done : code;
+}
+
+DriverCode cuMemSetAccess(DevicePtr at, size_t bytes, const MemAccessDesc* access, size_t count) {
+  RIDGE_FAKE_IN_CONTEXT;
+  if (count != 1 || access->flags != kAccessReadWrite || GpuOf(access->location.id) != CurrentGpu())
+    return DriverCode::kInvalidValue;
+  return AllowAccess(at, bytes);
+}
+
+DriverCode cuMemAlloc_v2(DevicePtr* at, size_t bytes) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return Allocate(at, bytes);
+}
+
+DriverCode cuMemFree_v2(DevicePtr at) {
+  const DriverCode code = End(__func__);
+  const DriverCode done = Free(at);
+  return code == kOk ? done : code;
+}
+
+DriverCode cuMemHostAlloc(void** at, size_t bytes, unsigned int) {
+  RIDGE_FAKE_IN_CONTEXT;
+  *at = std::malloc(bytes);
+  TheState().Born();
+  return kOk;
+}
+
+DriverCode cuMemFreeHost(void* at) {
+  const DriverCode code = End(__func__);
+  std::free(at);
+  TheState().Died();
+  return code;
+}
+
+// --- work ----------------------------------------------------------------------------------------
+
+DriverCode cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t bytes, StreamHandle stream) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return WorkOn(stream, to, bytes, [=](void* inside) { std::memcpy(inside, from, bytes); });
+}
+
+DriverCode cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes, StreamHandle stream) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return WorkOn(stream, from, bytes, [=](void* inside) { std::memcpy(to, inside, bytes); });
+}
+
+DriverCode cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, StreamHandle stream) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return CopyOn(stream, to, from, bytes);
+}
+
+DriverCode cuMemsetD8Async(DevicePtr to, unsigned char value, size_t bytes, StreamHandle stream) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return WorkOn(stream, to, bytes, [=](void* inside) { std::memset(inside, value, bytes); });
+}
+
+DriverCode cuStreamCreateWithPriority(StreamHandle* stream, unsigned int, int) {
+  RIDGE_FAKE_IN_CONTEXT;
+  const auto seed = static_cast<uint32_t>(TheState().Calls("cuStreamCreateWithPriority"));
+  *stream = reinterpret_cast<StreamHandle>(new Stream(seed, TheState().settings().lazy));
+  TheState().Born();
+  return kOk;
+}
+
+DriverCode cuStreamDestroy_v2(StreamHandle stream) {
+  const DriverCode code = End(__func__);
+  delete &In(stream);
+  TheState().Died();
+  return code;
+}
+
+DriverCode cuStreamSynchronize(StreamHandle stream) {
+  In(stream).Synchronize();
+  RIDGE_FAKE_IN_CONTEXT;
+  return kOk;
+}
+
+DriverCode cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned int) {
+  RIDGE_FAKE_IN_CONTEXT;
+  In(event).WaitOn(In(stream));
+  return kOk;
+}
+
+DriverCode cuEventCreate(EventHandle* event, unsigned int) {
+  RIDGE_FAKE_IN_CONTEXT;
+  *event = reinterpret_cast<EventHandle>(new Event);
+  TheState().Born();
+  return kOk;
+}
+
+DriverCode cuEventDestroy_v2(EventHandle event) {
+  const DriverCode code = End(__func__);
+  delete &In(event);
+  TheState().Died();
+  return code;
+}
+
+DriverCode cuEventRecord(EventHandle event, StreamHandle stream) {
+  RIDGE_FAKE_IN_CONTEXT;
+  In(event).Record(In(stream));
+  return kOk;
+}
+
+DriverCode cuEventElapsedTime_v2(float* milliseconds, EventHandle begin, EventHandle end) {
+  RIDGE_FAKE_BEGIN;
+  double from = 0, to = 0;
+  if (const DriverCode code = In(begin).Seconds(&from); code != kOk) return code;
+  if (const DriverCode code = In(end).Seconds(&to); code != kOk) return code;
+  *milliseconds = static_cast<float>((to - from) * 1e3);
+  return kOk;
+}
+
+// --- hooks ---------------------------------------------------------------------------------------
+
+DriverCode ridge_fake_cuda_launch(StreamHandle stream, HostKernel run, void* argument) {
+  const DriverCode code = TheState().BeginInContext("cuLaunchKernel");
+  if (code != kOk) {
+    run(argument, /*skipped=*/true);
+    return code;
+  }
+  In(stream).Push([=](bool skipped) { return run(argument, skipped); });
+  return kOk;
+}
+
+void* ridge_fake_cuda_inside(DevicePtr at) { return Inside(at); }
+
+int64_t ridge_fake_cuda_alive() { return TheState().alive(); }
+
+int64_t ridge_fake_cuda_calls(const char* function) { return TheState().Calls(function); }
+
+}  // extern "C"
+
+// The fake's functions have the types that the loader takes them for.
+#define RIDGE_FAKE_SAME_TYPE(name, symbol, parameters) \
+  static_assert(std::is_same_v<decltype(&symbol), decltype(DriverTable::name)>);
+RIDGE_CUDA_FUNCTIONS(RIDGE_FAKE_SAME_TYPE)
+
+}  // namespace ridge::fake_cuda

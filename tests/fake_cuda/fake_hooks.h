@@ -1,0 +1,25 @@
+// What tests ask of the fake driver beyond CUDA's functions; found with dlsym.
+#pragma once
+#include <cstdint>
+
+#include "ridge/backend/cuda/driver_abi.h"
+
+namespace ridge::fake_cuda {
+
+// Runs on the stream's thread.  `skipped`: an error that stays keeps it from running; it only frees
+// its argument.  Anything but kSuccess is an error that stays.
+using HostKernel = cuda::DriverCode (*)(void* argument, bool skipped);
+
+// "ridge_fake_cuda_launch"
+using LaunchFunction = cuda::DriverCode (*)(cuda::StreamHandle stream, HostKernel run,
+                                            void* argument);
+// "ridge_fake_cuda_inside": where streams find the bytes of a device address; nullptr where nothing
+// is reserved.
+using InsideFunction = void* (*)(cuda::DevicePtr at);
+// "ridge_fake_cuda_alive": contexts, reservations, allocations, mappings, streams, events and host
+// memory that are not given back.
+using AliveFunction = int64_t (*)();
+// "ridge_fake_cuda_calls": of this function ("cuMemMap") since the settings were read.
+using CallsFunction = int64_t (*)(const char* function);
+
+}  // namespace ridge::fake_cuda

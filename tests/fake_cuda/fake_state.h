@@ -1,0 +1,77 @@
+// State of the fake driver: settings, counts, and the error that stays.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ridge/backend/cuda/driver_abi.h"
+
+namespace ridge::fake_cuda {
+
+using cuda::DriverCode;
+
+struct Settings {
+  int version = 13000;
+  int devices = 1;
+  uint64_t bytes = uint64_t{256} << 20;
+  uint32_t most_delay_us = 200;
+  bool maps_memory = true;
+  bool lazy = false;
+  std::string fail_function;  // "" none
+  int64_t fail_call = 0;      // counted from 1
+  DriverCode fail_code = DriverCode::kSuccess;
+};
+
+// A GPU that CUDA_VISIBLE_DEVICES leaves.
+struct Gpu {
+  int number = 0;      // of the machine
+  bool slice = false;  // a MIG instance
+  uint64_t bytes = 0, used = 0;
+  int retained = 0;  // of its primary context
+  char context = 0;  // its address is the context's
+};
+
+class State {
+ public:
+  // Reads the environment; begins all counts anew, except those of what is alive.
+  void Configure();
+  const Settings& settings() const { return settings_; }
+
+  // The first lines of an entry point: the injected error, or the one that stays.
+  DriverCode Begin(const char* function);
+  // The same where a context must be current on the calling thread.
+  DriverCode BeginInContext(const char* function);
+
+  void Stay(DriverCode code);  // the first one stays
+  void Forget() { stays_ = 0; }
+  DriverCode stays() const { return static_cast<DriverCode>(stays_.load()); }
+
+  int64_t Calls(const char* function);
+  void Born() { ++alive_; }
+  void Died() { --alive_; }
+  int64_t alive() const { return alive_; }
+
+  std::vector<Gpu> gpus;  // after cuInit
+  std::mutex memory_lock;
+
+ private:
+  std::mutex lock_;
+  Settings settings_;
+  std::map<std::string, int64_t> calls_;
+  std::atomic<int> stays_{0};
+  std::atomic<int64_t> alive_{0};
+};
+
+State& TheState();
+// Of the calling thread; nullptr without one.
+Gpu*& CurrentGpu();
+
+// The GPUs that CUDA_VISIBLE_DEVICES leaves, by the driver's rule: the list ends before the first
+// name that is none.
+std::vector<Gpu> VisibleGpus(const Settings& settings);
+cuda::Uuid UuidOf(const Gpu& gpu);
+
+}  // namespace ridge::fake_cuda

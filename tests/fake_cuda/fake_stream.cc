@@ -1,0 +1,139 @@
+#include "tests/fake_cuda/fake_stream.h"
+
+#include <chrono>
+
+namespace ridge::fake_cuda {
+namespace {
+
+struct AllStreams {
+  std::mutex lock;
+  std::vector<Stream*> streams;
+};
+AllStreams& TheStreams() {
+  static AllStreams all;
+  return all;
+}
+
+// One that is gone has done its work.
+void NeedStream(Stream* wanted) {
+  const std::lock_guard hold(TheStreams().lock);
+  for (Stream* stream : TheStreams().streams) {
+    if (stream == wanted) stream->Need();
+  }
+}
+
+}  // namespace
+
+void SynchronizeAll() {
+  std::vector<Stream*> streams;
+  {
+    const std::lock_guard hold(TheStreams().lock);
+    streams = TheStreams().streams;
+  }
+  for (Stream* stream : streams) stream->Synchronize();
+}
+
+Stream::Stream(uint32_t seed, bool lazy) : lazy_(lazy), draw_(seed), thread_([this] { Loop(); }) {
+  const std::lock_guard hold(TheStreams().lock);
+  TheStreams().streams.push_back(this);
+}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard hold(TheStreams().lock);
+    std::erase(TheStreams().streams, this);
+  }
+  {
+    const std::lock_guard hold(lock_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void Stream::Push(std::function<DriverCode(bool)> run) {
+  const std::lock_guard hold(lock_);
+  waiting_.push_back(std::move(run));
+  ++pushed_;
+  changed_.notify_all();
+}
+
+void Stream::Need() {
+  const std::lock_guard hold(lock_);
+  needed_ = pushed_;
+  changed_.notify_all();
+}
+
+void Stream::Synchronize() {
+  Need();
+  std::unique_lock hold(lock_);
+  changed_.wait(hold, [this] { return waiting_.empty() && !busy_; });
+}
+
+void Stream::Loop() {
+  std::unique_lock hold(lock_);
+  while (true) {
+    busy_ = false;
+    changed_.notify_all();
+    changed_.wait(hold,
+                  [this] { return stop_ || (!waiting_.empty() && (!lazy_ || begun_ < needed_)); });
+    if (waiting_.empty()) return;
+    const std::function<DriverCode(bool)> run = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++begun_;
+    busy_ = true;
+    hold.unlock();
+    Delay();
+    const bool skipped = TheState().stays() != DriverCode::kSuccess;
+    if (const DriverCode code = run(skipped); code != DriverCode::kSuccess) TheState().Stay(code);
+    hold.lock();
+  }
+}
+
+void Stream::Delay() {
+  const uint32_t most = TheState().settings().most_delay_us;
+  if (most > 0) std::this_thread::sleep_for(std::chrono::microseconds(draw_() % (most + 1)));
+}
+
+void Event::Record(Stream& stream) {
+  int64_t ticket = 0;
+  {
+    const std::lock_guard hold(reached_->lock);
+    ticket = ++reached_->recorded;
+    reached_->stream = &stream;
+  }
+  stream.Push([reached = reached_, ticket](bool) {
+    const std::lock_guard hold(reached->lock);
+    reached->done = ticket;
+    reached->seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    reached->changed.notify_all();
+    return DriverCode::kSuccess;
+  });
+}
+
+void Event::WaitOn(Stream& stream) {
+  int64_t ticket = 0;
+  Stream* recorded_by = nullptr;
+  {
+    const std::lock_guard hold(reached_->lock);
+    ticket = reached_->recorded;
+    recorded_by = reached_->stream;
+  }
+  stream.Push([reached = reached_, ticket, recorded_by](bool) {
+    NeedStream(recorded_by);
+    std::unique_lock hold(reached->lock);
+    reached->changed.wait(hold, [&] { return reached->done >= ticket; });
+    return DriverCode::kSuccess;
+  });
+}
+
+DriverCode Event::Seconds(double* seconds) const {
+  const std::lock_guard hold(reached_->lock);
+  if (reached_->recorded == 0) return DriverCode::kInvalidHandle;
+  if (reached_->done < reached_->recorded) return DriverCode::kNotReady;
+  *seconds = reached_->seconds;
+  return DriverCode::kSuccess;
+}
+
+}  // namespace ridge::fake_cuda

@@ -1,0 +1,66 @@
+// Streams and events of the fake driver.
+//
+// A stream is a thread with a queue, which draws a delay before each piece of work: what no event
+// orders goes wrong soon.  A lazy one is as late as CUDA allows, whatever the load of the machine:
+// it begins when somebody waits for it.  After an error that stays, work is skipped; events are
+// still reached.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "tests/fake_cuda/fake_state.h"
+
+namespace ridge::fake_cuda {
+
+class Stream {
+ public:
+  Stream(uint32_t seed, bool lazy);
+  ~Stream();  // after its work is done
+
+  // run(skipped)
+  void Push(std::function<DriverCode(bool skipped)> run);
+  void Synchronize();
+  // Somebody waits for what was pushed until now.
+  void Need();
+
+ private:
+  void Loop();
+  void Delay();
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::deque<std::function<DriverCode(bool)>> waiting_;
+  int64_t pushed_ = 0, begun_ = 0, needed_ = 0;  // pieces of work
+  const bool lazy_;
+  bool busy_ = false, stop_ = false;
+  std::mt19937 draw_;
+  std::thread thread_;
+};
+
+// All streams of the process.
+void SynchronizeAll();
+
+class Event {
+ public:
+  void Record(Stream& stream);
+  void WaitOn(Stream& stream);  // for the last record; nothing before the first
+  // Fails with kInvalidHandle without a record, with kNotReady before it was reached.
+  DriverCode Seconds(double* seconds) const;
+
+ private:
+  // Shared with the work that waits for it.
+  struct Reached {
+    std::mutex lock;
+    std::condition_variable changed;
+    int64_t recorded = 0, done = 0;
+    double seconds = 0;
+    Stream* stream = nullptr;  // of the last record
+  };
+  std::shared_ptr<Reached> reached_ = std::make_shared<Reached>();
+};
+
+}  // namespace ridge::fake_cuda

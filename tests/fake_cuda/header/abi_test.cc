@@ -1,0 +1,109 @@
+// Our declarations of the driver against NVIDIA's.  Compiled where cuda.h is found.
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "ridge/backend/cuda/driver_abi.h"
+
+namespace ridge::cuda {
+namespace {
+
+// --- functions: the same number of parameters, each of the same size and kind --------------------
+
+template <typename A, typename B>
+constexpr bool kSameKind =
+    sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B> &&
+    (std::is_pointer_v<A> ||
+     ((std::is_enum_v<A> || std::is_integral_v<A>)&&(std::is_enum_v<B> || std::is_integral_v<B>)));
+
+template <typename Ours, typename Theirs>
+constexpr bool kSameShape = false;
+template <typename R, typename... A, typename S, typename... B>
+constexpr bool kSameShape<R (*)(A...), S (*)(B...)> = [] {
+  if constexpr (sizeof...(A) != sizeof...(B)) {
+    return false;
+  } else {
+    return kSameKind<R, S> && (kSameKind<A, B> && ...);
+  }
+}();
+
+#define RIDGE_TEST_SHAPE(name, symbol, parameters) \
+  static_assert(kSameShape<decltype(DriverTable::name), decltype(&::symbol)>, #symbol);
+RIDGE_CUDA_FUNCTIONS(RIDGE_TEST_SHAPE)
+
+static_assert(!kSameShape<int (*)(int), int (*)(long)>);
+static_assert(!kSameShape<int (*)(int*), int (*)(long)>);
+static_assert(!kSameShape<int (*)(int), int (*)(int, int)>);
+
+// --- structs -------------------------------------------------------------------------------------
+
+static_assert(sizeof(MemAllocationProp) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(MemAllocationProp, type) == offsetof(CUmemAllocationProp, type));
+static_assert(offsetof(MemAllocationProp, location) == offsetof(CUmemAllocationProp, location));
+static_assert(offsetof(MemAllocationProp, flags) == offsetof(CUmemAllocationProp, allocFlags));
+static_assert(sizeof(MemAccessDesc) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(MemAccessDesc, flags) == offsetof(CUmemAccessDesc, flags));
+static_assert(sizeof(MemLocation) == sizeof(CUmemLocation));
+static_assert(offsetof(MemLocation, id) == offsetof(CUmemLocation, id));
+static_assert(sizeof(Uuid) == sizeof(CUuuid));
+
+// --- values --------------------------------------------------------------------------------------
+
+static_assert(kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(kAllocationPinned == CU_MEM_ALLOCATION_TYPE_PINNED);
+static_assert(kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+static_assert(kGranularityMinimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(kEventDefault == CU_EVENT_DEFAULT);
+
+constexpr bool Is(DeviceAttribute ours, CUdevice_attribute theirs) {
+  return static_cast<int>(ours) == static_cast<int>(theirs);
+}
+static_assert(Is(DeviceAttribute::kMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+static_assert(Is(DeviceAttribute::kMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+static_assert(Is(DeviceAttribute::kMapsMemory,
+                 CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
+
+constexpr bool Is(DriverCode ours, CUresult theirs) {
+  return static_cast<int>(ours) == static_cast<int>(theirs);
+}
+static_assert(Is(DriverCode::kSuccess, CUDA_SUCCESS));
+static_assert(Is(DriverCode::kInvalidValue, CUDA_ERROR_INVALID_VALUE));
+static_assert(Is(DriverCode::kOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY));
+static_assert(Is(DriverCode::kNotInitialized, CUDA_ERROR_NOT_INITIALIZED));
+static_assert(Is(DriverCode::kStubLibrary, CUDA_ERROR_STUB_LIBRARY));
+static_assert(Is(DriverCode::kNoDevice, CUDA_ERROR_NO_DEVICE));
+static_assert(Is(DriverCode::kInvalidDevice, CUDA_ERROR_INVALID_DEVICE));
+static_assert(Is(DriverCode::kInvalidContext, CUDA_ERROR_INVALID_CONTEXT));
+static_assert(Is(DriverCode::kEccUncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE));
+static_assert(Is(DriverCode::kInvalidHandle, CUDA_ERROR_INVALID_HANDLE));
+static_assert(Is(DriverCode::kNotReady, CUDA_ERROR_NOT_READY));
+static_assert(Is(DriverCode::kIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS));
+static_assert(Is(DriverCode::kLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT));
+static_assert(Is(DriverCode::kAssert, CUDA_ERROR_ASSERT));
+static_assert(Is(DriverCode::kHardwareStackError, CUDA_ERROR_HARDWARE_STACK_ERROR));
+static_assert(Is(DriverCode::kIllegalInstruction, CUDA_ERROR_ILLEGAL_INSTRUCTION));
+static_assert(Is(DriverCode::kMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS));
+static_assert(Is(DriverCode::kInvalidAddressSpace, CUDA_ERROR_INVALID_ADDRESS_SPACE));
+static_assert(Is(DriverCode::kInvalidProgramCounter, CUDA_ERROR_INVALID_PC));
+static_assert(Is(DriverCode::kLaunchFailed, CUDA_ERROR_LAUNCH_FAILED));
+static_assert(Is(DriverCode::kNotSupported, CUDA_ERROR_NOT_SUPPORTED));
+static_assert(Is(DriverCode::kDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH));
+static_assert(Is(DriverCode::kUnknown, CUDA_ERROR_UNKNOWN));
+
+// --- symbols -------------------------------------------------------------------------------------
+
+#define RIDGE_TEST_TEXT(x) #x
+#define RIDGE_TEST_EXPANDED(x) RIDGE_TEST_TEXT(x)
+
+TEST(CudaHeader, NamesTheSymbolsThatAreResolved) {
+#define RIDGE_TEST_SYMBOL(name, symbol, parameters) \
+  EXPECT_STREQ(RIDGE_TEST_EXPANDED(cu##name), #symbol);
+  RIDGE_CUDA_FUNCTIONS(RIDGE_TEST_SYMBOL)
+#undef RIDGE_TEST_SYMBOL
+}
+
+}  // namespace
+}  // namespace ridge::cuda
