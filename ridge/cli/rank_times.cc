@@ -29,14 +29,15 @@ Result<std::vector<SumTime>> StoredSums(Communicator& ranks, const SumTimes& key
   if (ranks.rank() == 0) {
     const Result<SumTimes> stored = LoadSumTimes(key);
     if (stored.ok()) {
-      for (const auto& [bytes, seconds] : stored->sums)
-        numbers.insert(numbers.end(), {static_cast<double>(bytes), seconds});
+      for (const SumTime& sum : stored->sums)
+        numbers.insert(numbers.end(),
+                       {static_cast<double>(sum.bytes), sum.seconds, sum.bf16_seconds});
     }
   }
   RIDGE_ASSIGN_OR_RETURN(numbers, NumbersOfFirst(ranks, std::move(numbers)));
   std::vector<SumTime> sums;
-  for (size_t i = 0; i + 1 < numbers.size(); i += 2)
-    sums.push_back({static_cast<int64_t>(numbers[i]), numbers[i + 1]});
+  for (size_t i = 0; i + 2 < numbers.size(); i += 3)
+    sums.push_back({static_cast<int64_t>(numbers[i]), numbers[i + 1], numbers[i + 2]});
   return sums;
 }
 
