@@ -123,8 +123,8 @@ bool IsOfBucket(const PlannedNode& node, const char* kernel) {
   return IsTreeNode(node) && node.choice.kernel == kernel;
 }
 
-// Buckets leave in order, while others are computed: a wait takes what is left of its bucket, and a
-// gather comes behind those that left before it.
+// Buckets leave in order, while others are computed: a wait takes what is left of its bucket.  A
+// gather passes those that left before it, and they are as much later as it takes.
 class BucketQueue {
  public:
   // REQUIRES: the step has buckets.
@@ -152,9 +152,7 @@ class BucketQueue {
         SetSeconds(std::max(0.0, done_s_.at(node.sums.front()) - now_s), node);
         now_s += node.modelled_s;
       } else if (IsOfBucket(node, kAllGatherKernel)) {
-        free_s_ = std::max(free_s_, now_s) + node_s_[n];
-        SetSeconds(free_s_ - now_s, node);
-        node_s_[n] = node.modelled_s;
+        Delay(now_s, node_s_[n]);
       }
       const bool all = loop_.in_step && loop_.Holds(static_cast<int>(n));
       now_s += node_s_[n] * static_cast<double>(all ? RunsOf(static_cast<int>(n)) : 1);
@@ -163,6 +161,12 @@ class BucketQueue {
 
  private:
   int64_t RunsOf(int n) const { return ridge::RunsOf(step_, static_cast<size_t>(n)); }
+
+  // What is under way ends so much later.
+  void Delay(double now_s, double seconds) {
+    if (free_s_ > now_s) free_s_ += seconds;
+    for (auto& [sum, done_s] : done_s_) done_s += done_s > now_s ? seconds : 0;
+  }
 
   double SecondsOf(const PlannedNode& start) const {
     return times_.Seconds(step_.tree->share, WireBlockOf(program_, step_, start.sums));

@@ -1,0 +1,120 @@
+#include "ridge/dist/mpi_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "ridge/core/rounding.h"
+
+namespace ridge {
+
+Status MpiWorld::Fail(const char* what, int32_t error) const {
+  std::array<char, 1024> text{};
+  api.text_of(error, text.data(), static_cast<int64_t>(text.size()));
+  return Status(ErrorCode::kUnavailable,
+                fmt::format("rank {}: {} {}: {}", rank, library, what, text.data()));
+}
+
+Status MpiWorld::CheckReceived(int from, int32_t received, int32_t expected) const {
+  if (received == expected) return Status();
+  return Status(ErrorCode::kUnavailable,
+                fmt::format("rank {}: rank {} sent {} bytes; {} were expected", rank, from,
+                            received, expected));
+}
+
+Status MpiExchange::Start(const Sends& sends, const Receives& receives, bool lets_pass) {
+  RIDGE_CHECK(std::ssize(sends) == world_.size && sends.size() == receives.size(),
+              "a part for each rank");
+  RIDGE_CHECK(done(), "one exchange at a time");
+  piece_bytes_ = lets_pass ? kPassedPieceBytes : kMostMessageBytes;
+  most_sending_ = lets_pass ? kPassedPieces : std::numeric_limits<int64_t>::max();
+  Reserve(sends, receives);
+  sends_ = &sends;
+  next_to_ = 1;
+  next_byte_ = 0;
+  open_ = sending_ = 0;
+  for (int shift = 1; shift < world_.size; ++shift) {
+    const int from = (world_.rank + world_.size - shift) % world_.size;
+    RIDGE_RETURN_IF_ERROR(PostReceives(from, receives[static_cast<size_t>(from)]));
+  }
+  return PostSends();
+}
+
+void MpiExchange::Reserve(const Sends& sends, const Receives& receives) {
+  int64_t requests = 0;
+  for (size_t r = 0; r < sends.size(); ++r) {
+    requests += CeilDiv(std::ssize(sends[r]), piece_bytes_) +
+                CeilDiv(std::ssize(receives[r]), piece_bytes_);
+  }
+  const int64_t bytes = requests * world_.api.request_bytes;
+  const size_t words = static_cast<size_t>(bytes) / sizeof(void*) + 1;
+  if (mpi_requests_.size() < words) mpi_requests_.resize(words);
+  requests_.clear();
+  requests_.reserve(static_cast<size_t>(requests));
+}
+
+Status MpiExchange::PostReceives(int from, std::span<std::byte> bytes) {
+  return ForEachPiece(bytes, piece_bytes_, [&](std::span<std::byte> piece) {
+    const auto count = static_cast<int32_t>(piece.size());
+    const auto index = static_cast<int32_t>(requests_.size());
+    requests_.push_back({from, count, /*receives=*/true});
+    ++open_;
+    const int32_t error =
+        world_.api.receive(piece.data(), count, from, tag_, mpi_requests_.data(), index);
+    return error == 0 ? Status() : world_.Fail("cannot receive", error);
+  });
+}
+
+// As many pieces as may be sent at a time.
+Status MpiExchange::PostSends() {
+  for (; next_to_ < world_.size; ++next_to_, next_byte_ = 0) {
+    const int to = (world_.rank + next_to_) % world_.size;
+    const std::span<const std::byte> all = (*sends_)[static_cast<size_t>(to)];
+    while (next_byte_ < all.size()) {
+      if (sending_ == most_sending_) return Status();
+      const auto left = all.subspan(next_byte_);
+      const auto piece = left.first(std::min(left.size(), static_cast<size_t>(piece_bytes_)));
+      next_byte_ += piece.size();
+      RIDGE_RETURN_IF_ERROR(PostSend(to, piece));
+    }
+  }
+  sends_ = nullptr;
+  return Status();
+}
+
+Status MpiExchange::PostSend(int to, std::span<const std::byte> piece) {
+  const auto count = static_cast<int32_t>(piece.size());
+  const auto index = static_cast<int32_t>(requests_.size());
+  requests_.push_back({to, count, /*receives=*/false});
+  ++open_;
+  ++sending_;
+  sent_bytes_ += count;
+  const int32_t error =
+      world_.api.send(piece.data(), count, to, tag_, mpi_requests_.data(), index);
+  return error == 0 ? Status() : world_.Fail("cannot send", error);
+}
+
+Result<bool> MpiExchange::Look() {
+  bool moved = false;
+  while (open_ > 0) {
+    int32_t done = -1, received = 0;
+    const int32_t error = world_.api.test(
+        mpi_requests_.data(), static_cast<int32_t>(requests_.size()), &done, &received);
+    if (error != 0) return world_.Fail("cannot exchange", error);
+    if (done < 0) break;
+    moved = true;
+    --open_;
+    const Request& request = requests_[static_cast<size_t>(done)];
+    if (request.receives) {
+      RIDGE_RETURN_IF_ERROR(world_.CheckReceived(request.rank, received, request.bytes));
+    } else {
+      --sending_;
+      if (sends_ != nullptr) RIDGE_RETURN_IF_ERROR(PostSends());
+    }
+  }
+  return moved;
+}
+
+}  // namespace ridge
