@@ -57,14 +57,14 @@ class Communicator {
   // Returns when all that was sent has been received.
   virtual Status FinishSends() { return Status(); }
 
-  // Whether waits leave the core to others, at up to 200 us a message, and little is sent at a time,
-  // so that what is urgent passes: for exchanges beside a step that computes
+  // Whether waits leave the core to others, at up to 200 us a message, and little is sent at a
+  // time, so that what is urgent passes: for exchanges beside a step that computes
   // (dist/exchange_thread.h).  Alike at all ranks.
   virtual void SetPatient(bool /*patient*/) {}
 
-  // The same ranks once more, for exchanges that wait for none of this communicator's, nor these for
-  // them: each may be used by a thread of its own.  Of each all ranks make the same calls in the
-  // same order.  Lives as long as this one; nullptr: there is none.
+  // The same ranks once more, for exchanges that wait for none of this communicator's, nor these
+  // for them: each may be used by a thread of its own.  Of each all ranks make the same calls in
+  // the same order.  Lives as long as this one; nullptr: there is none.
   virtual Communicator* urgent() { return nullptr; }
 
   // Payload that this rank sent since it was made, over urgent() too.

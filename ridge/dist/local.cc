@@ -1,6 +1,6 @@
 // An exchange has two meetings of all ranks: after the first every rank knows what the others send
-// and copies it by itself; after the second the senders may change what they sent.  Urgent exchanges
-// meet elsewhere.
+// and copies it by itself; after the second the senders may change what they sent.  Urgent
+// exchanges meet elsewhere.
 #include "ridge/dist/local.h"
 
 #include <fmt/format.h>

@@ -118,8 +118,7 @@ Status MpiCommunicator::ExchangeOf(Channel& channel,
   return Status();
 }
 
-Status MpiCommunicator::Move(Channel& channel,
-                             const std::vector<std::span<const std::byte>>& sends,
+Status MpiCommunicator::Move(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
                              const std::vector<std::span<std::byte>>& receives) {
   {
     const std::lock_guard lock(mutex_);
@@ -178,8 +177,8 @@ size_t MpiCommunicator::FreeMessage() {
 // Lets MPI work, and notes what has ended.
 Status MpiCommunicator::Progress(int& tests) {
   int32_t done = -1, received = 0;
-  const int32_t error =
-      world_.api.test(mpi_messages_.data(), static_cast<int32_t>(messages_.size()), &done, &received);
+  const int32_t error = world_.api.test(mpi_messages_.data(),
+                                        static_cast<int32_t>(messages_.size()), &done, &received);
   if (error != 0) return world_.Fail("cannot pass a message", error);
   if (done < 0) {
     if (++tests > kTestsBeforePause) {
@@ -198,15 +197,16 @@ Status MpiCommunicator::Send(int to, int channel, std::span<const std::span<cons
                              int64_t most_waiting) {
   const int64_t number = sent_messages_++;
   for (std::span<const std::byte> part : parts) {
-    RIDGE_RETURN_IF_ERROR(ForEachPiece(part, kMostMessageBytes, [&](std::span<const std::byte> piece) {
-      const size_t at = FreeMessage();
-      const auto count = static_cast<int32_t>(piece.size());
-      messages_[at] = {to, channel, count, number, /*receives=*/false, /*done=*/false};
-      sent_in_messages_ += count;
-      const int32_t error = world_.api.send(piece.data(), count, to, kFirstChannelTag + channel,
-                                      mpi_messages_.data(), static_cast<int32_t>(at));
-      return error == 0 ? Status() : world_.Fail("cannot send", error);
-    }));
+    RIDGE_RETURN_IF_ERROR(
+        ForEachPiece(part, kMostMessageBytes, [&](std::span<const std::byte> piece) {
+          const size_t at = FreeMessage();
+          const auto count = static_cast<int32_t>(piece.size());
+          messages_[at] = {to, channel, count, number, /*receives=*/false, /*done=*/false};
+          sent_in_messages_ += count;
+          const int32_t error = world_.api.send(piece.data(), count, to, kFirstChannelTag + channel,
+                                                mpi_messages_.data(), static_cast<int32_t>(at));
+          return error == 0 ? Status() : world_.Fail("cannot send", error);
+        }));
   }
   for (int tests = 0; Waiting(to, channel) > most_waiting;) RIDGE_RETURN_IF_ERROR(Progress(tests));
   return Status();
@@ -235,8 +235,9 @@ Status MpiCommunicator::Receive(int from, int channel,
       const size_t at = FreeMessage();
       const auto count = static_cast<int32_t>(piece.size());
       messages_[at] = {from, channel, count, /*number=*/-1, /*receives=*/true, /*done=*/false};
-      const int32_t error = world_.api.receive(piece.data(), count, from, kFirstChannelTag + channel,
-                                         mpi_messages_.data(), static_cast<int32_t>(at));
+      const int32_t error =
+          world_.api.receive(piece.data(), count, from, kFirstChannelTag + channel,
+                             mpi_messages_.data(), static_cast<int32_t>(at));
       return error == 0 ? Status() : world_.Fail("cannot receive", error);
     }));
   }

@@ -1,8 +1,8 @@
 // MpiCommunicator: the ranks of the job that an MPI's launcher started.
 //
 // Ranks wait with pauses, so that more of them than cores still go on.  The communicator and its
-// urgent() share MPI, one thread at a time: whoever looks, looks for both.  What fails for one fails
-// for both, and from then on.
+// urgent() share MPI, one thread at a time: whoever looks, looks for both.  What fails for one
+// fails for both, and from then on.
 #pragma once
 #include <memory>
 #include <mutex>

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "ridge/core/rounding.h"
 
 namespace ridge {
+namespace {
+
+constexpr int64_t kMostPiecesAhead = 64;
+
+}  // namespace
 
 Status MpiWorld::Fail(const char* what, int32_t error) const {
   std::array<char, 1024> text{};
@@ -28,8 +32,8 @@ Status MpiExchange::Start(const Sends& sends, const Receives& receives, bool let
   RIDGE_CHECK(std::ssize(sends) == world_.size && sends.size() == receives.size(),
               "a part for each rank");
   RIDGE_CHECK(done(), "one exchange at a time");
-  piece_bytes_ = lets_pass ? kPassedPieceBytes : kMostMessageBytes;
-  most_sending_ = lets_pass ? kPassedPieces : std::numeric_limits<int64_t>::max();
+  lets_pass_ = lets_pass;
+  piece_bytes_ = lets_pass ? kPieceBytes : kMostMessageBytes;
   Reserve(sends, receives);
   sends_ = &sends;
   next_to_ = 1;
@@ -73,7 +77,7 @@ Status MpiExchange::PostSends() {
     const int to = (world_.rank + next_to_) % world_.size;
     const std::span<const std::byte> all = (*sends_)[static_cast<size_t>(to)];
     while (next_byte_ < all.size()) {
-      if (sending_ == most_sending_) return Status();
+      if (lets_pass_ && sending_ >= most_sending_) return Status();
       const auto left = all.subspan(next_byte_);
       const auto piece = left.first(std::min(left.size(), static_cast<size_t>(piece_bytes_)));
       next_byte_ += piece.size();
@@ -91,17 +95,17 @@ Status MpiExchange::PostSend(int to, std::span<const std::byte> piece) {
   ++open_;
   ++sending_;
   sent_bytes_ += count;
-  const int32_t error =
-      world_.api.send(piece.data(), count, to, tag_, mpi_requests_.data(), index);
+  const int32_t error = world_.api.send(piece.data(), count, to, tag_, mpi_requests_.data(), index);
   return error == 0 ? Status() : world_.Fail("cannot send", error);
 }
 
 Result<bool> MpiExchange::Look() {
   bool moved = false;
+  int64_t sent = 0;
   while (open_ > 0) {
     int32_t done = -1, received = 0;
-    const int32_t error = world_.api.test(
-        mpi_requests_.data(), static_cast<int32_t>(requests_.size()), &done, &received);
+    const int32_t error = world_.api.test(mpi_requests_.data(),
+                                          static_cast<int32_t>(requests_.size()), &done, &received);
     if (error != 0) return world_.Fail("cannot exchange", error);
     if (done < 0) break;
     moved = true;
@@ -111,10 +115,21 @@ Result<bool> MpiExchange::Look() {
       RIDGE_RETURN_IF_ERROR(world_.CheckReceived(request.rank, received, request.bytes));
     } else {
       --sending_;
+      ++sent;
       if (sends_ != nullptr) RIDGE_RETURN_IF_ERROR(PostSends());
     }
   }
+  if (lets_pass_) Adapt(sent);
   return moved;
+}
+
+// As many as end between two looks, and not much more.
+void MpiExchange::Adapt(int64_t sent) {
+  if (sent >= most_sending_) {
+    most_sending_ = std::min(most_sending_ + 1, kMostPiecesAhead);
+  } else if (sent == 0) {
+    most_sending_ = std::max(most_sending_ - 1, kPiecesAhead);
+  }
 }
 
 }  // namespace ridge

@@ -1,11 +1,13 @@
-// MpiExchange: the messages of one exchange between all ranks after another, under a tag of its own.
+// MpiExchange: the messages of one exchange between all ranks after another, under a tag of its
+// own.
 //
 // Receives are posted first, so that no message waits for a place; sends go to the next rank, then
 // to the one after, so that not all begin with rank 0.  Order of messages between two ranks is what
 // pairs them: one tag is enough, and an exchange may begin while another rank ends the last one.
 //
 // A transport sends in the order in which it is given bytes.  So an exchange that lets others pass
-// gives it a few pieces at a time: what is posted under another tag comes behind these.
+// gives it a few pieces at a time (core/wire_block.h): what is posted under another tag comes
+// behind these.  Where all of them have ended between two looks, it gives it more.
 //
 // Nothing is allocated once the largest exchange has been made.  Not thread-safe.
 #pragma once
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "ridge/core/status.h"
+#include "ridge/core/wire_block.h"
 #include "ridge/dist/mpi_abi.h"
 
 namespace ridge {
@@ -35,10 +38,6 @@ struct MpiWorld {
 
 // MPI counts in 32 bits.
 inline constexpr int64_t kMostMessageBytes = int64_t{1} << 30;
-// What is sent at a time where others may pass: Open MPI asks the receiver for no more room than it
-// has asked for once, and a piece takes 1 ms of 1 Gbit/s.
-inline constexpr int64_t kPassedPieceBytes = int64_t{128} << 10;
-inline constexpr int64_t kPassedPieces = 4;
 
 // Calls post(piece) for each part of the bytes, of at most so many.
 template <typename Span, typename Post>
@@ -80,14 +79,17 @@ class MpiExchange {
   Status PostReceives(int from, std::span<std::byte> bytes);
   Status PostSends();
   Status PostSend(int to, std::span<const std::byte> piece);
+  void Adapt(int64_t sent);
 
   const MpiWorld& world_;
   const int tag_;
   const Sends* sends_ = nullptr;  // null: all is posted
-  int64_t piece_bytes_ = kMostMessageBytes, most_sending_ = 0;
-  int next_to_ = 0;                    // how many ranks after this one the next piece goes to
-  size_t next_byte_ = 0;               // of what that rank gets
-  int64_t open_ = 0, sending_ = 0;     // requests, and those of them that send
+  bool lets_pass_ = false;
+  int64_t piece_bytes_ = kMostMessageBytes;
+  int64_t most_sending_ = kPiecesAhead;  // at a time, where it lets others pass
+  int next_to_ = 0;                      // how many ranks after this one the next piece goes to
+  size_t next_byte_ = 0;                 // of what that rank gets
+  int64_t open_ = 0, sending_ = 0;       // requests, and those of them that send
   int64_t sent_bytes_ = 0;
   std::vector<Request> requests_;
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them

@@ -124,7 +124,8 @@ bool IsOfBucket(const PlannedNode& node, const char* kernel) {
 }
 
 // Buckets leave in order, while others are computed: a wait takes what is left of its bucket.  A
-// gather passes those that left before it, and they are as much later as it takes.
+// gather passes those that left before it, behind the pieces that are on their way; they are later
+// by its bytes.
 class BucketQueue {
  public:
   // REQUIRES: the step has buckets.
@@ -152,7 +153,9 @@ class BucketQueue {
         SetSeconds(std::max(0.0, done_s_.at(node.sums.front()) - now_s), node);
         now_s += node.modelled_s;
       } else if (IsOfBucket(node, kAllGatherKernel)) {
-        Delay(now_s, node_s_[n]);
+        SetSeconds(node_s_[n] + AheadSeconds(now_s), node);
+        node_s_[n] = node.modelled_s;
+        Delay(now_s, LinkSeconds(GatheredBytes(node)));
       }
       const bool all = loop_.in_step && loop_.Holds(static_cast<int>(n));
       now_s += node_s_[n] * static_cast<double>(all ? RunsOf(static_cast<int>(n)) : 1);
@@ -161,6 +164,27 @@ class BucketQueue {
 
  private:
   int64_t RunsOf(int n) const { return ridge::RunsOf(step_, static_cast<size_t>(n)); }
+
+  // As long as a rank sends so many bytes, at the rate of the largest sums.
+  double LinkSeconds(int64_t bytes) const {
+    const int ranks = step_.tree->share.ranks;
+    const SumTime& most = times_.sums.back();
+    const auto sent = static_cast<double>(MostSent({ranks, 0, ranks}, most.bytes));
+    return most.seconds * static_cast<double>(bytes) / std::max(1.0, sent);
+  }
+
+  double AheadSeconds(double now_s) const {
+    return std::clamp(free_s_ - now_s, 0.0, LinkSeconds(kPiecesAhead * kPieceBytes));
+  }
+
+  // That the busiest rank sends to all others.
+  int64_t GatheredBytes(const PlannedNode& node) const {
+    const SliceShare& share = step_.tree->share;
+    int64_t most = 0;
+    for (int rank = 0; rank < share.ranks; ++rank)
+      most = std::max(most, share.OwnedBy(rank).count());
+    return node.call.outputs[0].bytes() / share.slices * most * (share.ranks - 1);
+  }
 
   // What is under way ends so much later.
   void Delay(double now_s, double seconds) {
