@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "ridge/core/process.h"
-#include "ridge/core/rounding.h"
 
 namespace ridge {
 namespace {

@@ -180,7 +180,7 @@ TEST_F(RanksTest, ExchangesBesideTheStepHaveTheSameBits) {
   }
 }
 
-// Norms exchange in the middle of the step, behind the buckets that left before.
+// Norms exchange in the middle of the step, and pass the buckets that left before.
 TEST_F(RanksTest, ExchangesOfANormBesideTheStepHaveTheSameBits) {
   TrainRequest request = Request("resnet18:image=32,classes=4", "alone");
   request.options.batch = 6;
