@@ -37,7 +37,12 @@ Status MpiExchange::Start(const Sends& sends, const Receives& receives, bool let
   Reserve(sends, receives);
   sends_ = &sends;
   next_to_ = 1;
-  next_byte_ = 0;
+  next_byte_ = longest_ = 0;
+  for (int shift = 1; shift < world_.size; ++shift) {
+    const auto to = static_cast<size_t>((world_.rank + shift) % world_.size);
+    longest_ = std::max(longest_, sends[to].size());
+  }
+  most_sending_ = std::max(most_sending_, FewestSending());
   open_ = sending_ = 0;
   for (int shift = 1; shift < world_.size; ++shift) {
     const int from = (world_.rank + world_.size - shift) % world_.size;
@@ -71,20 +76,21 @@ Status MpiExchange::PostReceives(int from, std::span<std::byte> bytes) {
   });
 }
 
-// As many pieces as may be sent at a time.
+// As many pieces as may be sent at a time, to each rank in turn: so all links are in use.
 Status MpiExchange::PostSends() {
-  for (; next_to_ < world_.size; ++next_to_, next_byte_ = 0) {
-    const int to = (world_.rank + next_to_) % world_.size;
-    const std::span<const std::byte> all = (*sends_)[static_cast<size_t>(to)];
-    while (next_byte_ < all.size()) {
+  while (sends_ != nullptr) {
+    for (; next_to_ < world_.size; ++next_to_) {
+      const int to = (world_.rank + next_to_) % world_.size;
+      const std::span<const std::byte> all = (*sends_)[static_cast<size_t>(to)];
+      if (next_byte_ >= all.size()) continue;
       if (lets_pass_ && sending_ >= most_sending_) return Status();
-      const auto left = all.subspan(next_byte_);
-      const auto piece = left.first(std::min(left.size(), static_cast<size_t>(piece_bytes_)));
-      next_byte_ += piece.size();
-      RIDGE_RETURN_IF_ERROR(PostSend(to, piece));
+      const size_t count = std::min(all.size() - next_byte_, static_cast<size_t>(piece_bytes_));
+      RIDGE_RETURN_IF_ERROR(PostSend(to, all.subspan(next_byte_, count)));
     }
+    next_to_ = 1;
+    next_byte_ += static_cast<size_t>(piece_bytes_);
+    if (next_byte_ >= longest_) sends_ = nullptr;
   }
-  sends_ = nullptr;
   return Status();
 }
 
@@ -116,7 +122,7 @@ Result<bool> MpiExchange::Look() {
     } else {
       --sending_;
       ++sent;
-      if (sends_ != nullptr) RIDGE_RETURN_IF_ERROR(PostSends());
+      RIDGE_RETURN_IF_ERROR(PostSends());
     }
   }
   if (lets_pass_) Adapt(sent);
@@ -128,7 +134,7 @@ void MpiExchange::Adapt(int64_t sent) {
   if (sent >= most_sending_) {
     most_sending_ = std::min(most_sending_ + 1, kMostPiecesAhead);
   } else if (sent == 0) {
-    most_sending_ = std::max(most_sending_ - 1, kPiecesAhead);
+    most_sending_ = std::max(most_sending_ - 1, FewestSending());
   }
 }
 

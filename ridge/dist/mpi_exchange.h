@@ -2,8 +2,9 @@
 // own.
 //
 // Receives are posted first, so that no message waits for a place; sends go to the next rank, then
-// to the one after, so that not all begin with rank 0.  Order of messages between two ranks is what
-// pairs them: one tag is enough, and an exchange may begin while another rank ends the last one.
+// to the one after, piece by piece, so that not all begin with rank 0.  Order of messages between
+// two ranks is what pairs them: one tag is enough, and an exchange may begin while another rank
+// ends the last one.
 //
 // A transport sends in the order in which it is given bytes.  So an exchange that lets others pass
 // gives it a few pieces at a time (core/wire_block.h): what is posted under another tag comes
@@ -80,16 +81,19 @@ class MpiExchange {
   Status PostSends();
   Status PostSend(int to, std::span<const std::byte> piece);
   void Adapt(int64_t sent);
+  // At least a piece to each rank.
+  int64_t FewestSending() const { return std::max<int64_t>(kPiecesAhead, world_.size - 1); }
 
   const MpiWorld& world_;
   const int tag_;
   const Sends* sends_ = nullptr;  // null: all is posted
   bool lets_pass_ = false;
   int64_t piece_bytes_ = kMostMessageBytes;
-  int64_t most_sending_ = kPiecesAhead;  // at a time, where it lets others pass
-  int next_to_ = 0;                      // how many ranks after this one the next piece goes to
-  size_t next_byte_ = 0;                 // of what that rank gets
-  int64_t open_ = 0, sending_ = 0;       // requests, and those of them that send
+  int64_t most_sending_ = 0;        // at a time, where it lets others pass
+  int next_to_ = 0;                 // how many ranks after this one the next piece goes to
+  size_t next_byte_ = 0;            // of what that rank gets
+  size_t longest_ = 0;              // bytes that one rank gets
+  int64_t open_ = 0, sending_ = 0;  // requests, and those of them that send
   int64_t sent_bytes_ = 0;
   std::vector<Request> requests_;
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them

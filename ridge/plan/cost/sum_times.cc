@@ -173,8 +173,10 @@ class BucketQueue {
     return most.seconds * static_cast<double>(bytes) / std::max(1.0, sent);
   }
 
+  // Of the pieces that are on their way: one to each rank, if these are more.
   double AheadSeconds(double now_s) const {
-    return std::clamp(free_s_ - now_s, 0.0, LinkSeconds(kPiecesAhead * kPieceBytes));
+    const int64_t pieces = std::max<int64_t>(kPiecesAhead, step_.tree->share.ranks - 1);
+    return std::clamp(free_s_ - now_s, 0.0, LinkSeconds(pieces * kPieceBytes));
   }
 
   // That the busiest rank sends to all others.
