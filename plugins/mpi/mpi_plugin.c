@@ -3,6 +3,7 @@
  * C, not C++: Open MPI's header brings its old C++ classes in. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <mpi.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,12 +17,28 @@
 #error "mpi.h is neither Open MPI's nor MPICH's"
 #endif
 
-/* Over TCP Open MPI puts the permission to send a long message behind the bytes of its own one, if
- * both share a connection: two ranks that exchange then send in turn, at half the rate.  With two
- * connections a pair both send at once. */
+#if defined(OPEN_MPI)
+/* Long messages are divided among a pair's connections by what this says of their rates. */
+static void KeepFree(const char* link, int connection) {
+  char name[96];
+  snprintf(name, sizeof(name), "OMPI_MCA_btl_tcp_bandwidth_%s:%d", link, connection);
+  setenv(name, "1", /*replace=*/0); /* Mbit/s */
+}
+#endif
+
+/* Over TCP Open MPI puts short messages, and the permission to send a long one, behind the bytes of
+ * its own long message, if they share a connection: two ranks that exchange then send in turn, at
+ * half the rate, and a short message waits for the long ones before it.  So a pair has two
+ * connections.  Short messages take the first one anyway; it is kept free of long ones.  Who names
+ * a number of connections has Open MPI's way with them. */
 static void ChooseConnections(void) {
 #if defined(OPEN_MPI)
+  if (getenv("OMPI_MCA_btl_tcp_links") != NULL) return;
   setenv("OMPI_MCA_btl_tcp_links", "2", /*replace=*/0);
+  struct if_nameindex* links = if_nameindex();
+  for (const struct if_nameindex* one = links; one != NULL && one->if_index != 0; ++one)
+    KeepFree(one->if_name, 0);
+  if (links != NULL) if_freenameindex(links);
 #endif
 }
 

@@ -8,6 +8,11 @@
 
 namespace ridge {
 
+// Beside a step a sum lets urgent exchanges pass: a rank sends it in pieces of so many bytes, and
+// at least so many at a time.  What is urgent comes behind these.
+inline constexpr int64_t kPieceBytes = int64_t{128} << 10;
+inline constexpr int64_t kPiecesAhead = 2;
+
 struct WireBlock {
   int64_t bytes = 0;                   // as it lies
   std::vector<ByteRange> narrow = {};  // go as bf16: whole lines (kChunkLine), by offset

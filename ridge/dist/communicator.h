@@ -57,11 +57,17 @@ class Communicator {
   // Returns when all that was sent has been received.
   virtual Status FinishSends() { return Status(); }
 
-  // Whether waits leave the core to others, at up to 200 us a message: for exchanges beside a step
-  // that computes (dist/exchange_thread.h).
+  // Whether waits leave the core to others, at up to 200 us a message, and little is sent at a
+  // time, so that what is urgent passes: for exchanges beside a step that computes
+  // (dist/exchange_thread.h).  Alike at all ranks.
   virtual void SetPatient(bool /*patient*/) {}
 
-  // Payload that this rank sent since it was made.
+  // The same ranks once more, for exchanges that wait for none of this communicator's, nor these
+  // for them: each may be used by a thread of its own.  Of each all ranks make the same calls in
+  // the same order.  Lives as long as this one; nullptr: there is none.
+  virtual Communicator* urgent() { return nullptr; }
+
+  // Payload that this rank sent since it was made, over urgent() too.
   virtual int64_t sent_bytes() const = 0;
 
   // For the ranks that wait: what this one does from now on, and what its next exchanges are called

@@ -2,7 +2,8 @@
 //
 // Nobody makes progress for a program: a library moves bytes while it is called.  So one thread of
 // a rank owns its communicator while jobs are posted, and runs them in the order of their posts,
-// which is that of the plan and so the same on all ranks.
+// which is that of the plan and so the same on all ranks.  What the step itself waits for goes over
+// Communicator::urgent() and passes them.
 //
 // Post() and Wait() allocate nothing.  One thread at a time calls them.
 #pragma once

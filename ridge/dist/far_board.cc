@@ -29,7 +29,7 @@ struct Head {
 };
 
 struct Line {
-  uint64_t place, beats;
+  uint64_t place, urgent_place, beats;
   int64_t step, planned_us, worked_us;
   int32_t process;
   uint32_t work;
@@ -76,8 +76,8 @@ OwnedFd Listen(uint16_t& port) {
 }
 
 Line Read(BoardLine& from) {
-  return {from.place.load(),     from.beats.load(),   from.step.load(), from.planned_us.load(),
-          from.worked_us.load(), from.process.load(), from.work.load()};
+  return {from.place.load(),      from.urgent_place.load(), from.beats.load(),   from.step.load(),
+          from.planned_us.load(), from.worked_us.load(),    from.process.load(), from.work.load()};
 }
 
 void Write(const Line& line, BoardLine& to) {
@@ -87,6 +87,7 @@ void Write(const Line& line, BoardLine& to) {
   to.process.store(line.process);
   to.work.store(static_cast<uint8_t>(line.work));
   to.beats.store(line.beats);
+  to.urgent_place.store(line.urgent_place);
   to.place.store(line.place);
 }
 

@@ -1,10 +1,12 @@
 // An exchange has two meetings of all ranks: after the first every rank knows what the others send
-// and copies it by itself; after the second the senders may change what they sent.
+// and copies it by itself; after the second the senders may change what they sent.  Urgent
+// exchanges meet elsewhere.
 #include "ridge/dist/local.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -17,34 +19,38 @@ namespace {
 
 size_t Index(int rank) { return static_cast<size_t>(rank); }
 
+enum class Room { kUsual, kUrgent };
+
 // What the ranks share.
 class Hall {
  public:
-  explicit Hall(int ranks) : ranks_(ranks), sends_(Index(ranks)) {}
+  explicit Hall(int ranks) : ranks_(ranks), rooms_{Meetings(ranks), Meetings(ranks)} {}
 
   int ranks() const { return ranks_; }
 
-  void Show(int rank, const std::vector<std::span<const std::byte>>& sends) {
+  void Show(Room room, int rank, const std::vector<std::span<const std::byte>>& sends) {
     const std::lock_guard lock(mutex_);
-    sends_[Index(rank)] = &sends;
+    In(room).sends[Index(rank)] = &sends;
   }
 
   // What `from` shows to `to`.  REQUIRES: between the two meetings.
-  std::span<const std::byte> Shown(int from, int to) const {
-    return (*sends_[Index(from)])[Index(to)];
+  std::span<const std::byte> Shown(Room room, int from, int to) {
+    return (*In(room).sends[Index(from)])[Index(to)];
   }
 
-  Status Meet() {
+  Status Meet(Room room) {
     std::unique_lock lock(mutex_);
-    const int64_t meeting = meetings_;
-    if (++waiting_ == ranks_) {
-      waiting_ = 0;
-      ++meetings_;
+    if (left_ >= 0) return Left();
+    Meetings& in = In(room);
+    const int64_t meeting = in.count;
+    if (++in.waiting == ranks_) {
+      in.waiting = 0;
+      ++in.count;
       changed_.notify_all();
       return Status();
     }
-    changed_.wait(lock, [&] { return meetings_ != meeting || left_ >= 0; });
-    if (meetings_ != meeting) return Status();
+    changed_.wait(lock, [&] { return in.count != meeting || left_ >= 0; });
+    if (in.count != meeting) return Status();
     return Left();
   }
 
@@ -90,6 +96,13 @@ class Hall {
 
  private:
   using Message = std::vector<std::span<const std::byte>>;
+  struct Meetings {
+    explicit Meetings(int ranks) : sends(Index(ranks)) {}
+    std::vector<const std::vector<std::span<const std::byte>>*> sends;
+    int waiting = 0;
+    int64_t count = 0;
+  };
+  Meetings& In(Room room) { return rooms_[room == Room::kUsual ? 0 : 1]; }
 
   static Status Take(const Message& message, int from, int to,
                      std::span<const std::span<std::byte>> parts) {
@@ -111,31 +124,36 @@ class Hall {
   const int ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<const std::vector<std::span<const std::byte>>*> sends_;
+  std::array<Meetings, 2> rooms_;
   // By sender, receiver and channel: the messages that wait.
   std::map<std::tuple<int, int, int>, std::deque<Message>> boxes_;
-  int waiting_ = 0;
-  int64_t meetings_ = 0;
   int left_ = -1;  // the first rank that left
 };
 
 class LocalCommunicator : public Communicator {
  public:
-  LocalCommunicator(std::shared_ptr<Hall> hall, int rank) : hall_(std::move(hall)), rank_(rank) {}
+  // With an urgent one of its own.
+  LocalCommunicator(std::shared_ptr<Hall> hall, int rank)
+      : LocalCommunicator(std::move(hall), rank, Room::kUsual) {
+    urgent_.reset(new LocalCommunicator(hall_, rank_, Room::kUrgent));
+  }
   ~LocalCommunicator() override { hall_->Leave(rank_); }
 
   int rank() const override { return rank_; }
   int size() const override { return hall_->ranks(); }
-  int64_t sent_bytes() const override { return sent_bytes_; }
+  Communicator* urgent() override { return urgent_.get(); }
+  int64_t sent_bytes() const override {
+    return sent_bytes_ + (urgent_ == nullptr ? 0 : urgent_->sent_bytes());
+  }
 
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override {
-    hall_->Show(rank_, sends);
-    RIDGE_RETURN_IF_ERROR(hall_->Meet());
+    hall_->Show(room_, rank_, sends);
+    RIDGE_RETURN_IF_ERROR(hall_->Meet(room_));
     Status received;
     for (int from = 0; from < size(); ++from) {
       if (from == rank_) continue;
-      const std::span<const std::byte> sent = hall_->Shown(from, rank_);
+      const std::span<const std::byte> sent = hall_->Shown(room_, from, rank_);
       const std::span<std::byte> to = receives[Index(from)];
       if (sent.size() != to.size()) {
         received = Status(ErrorCode::kInternal,
@@ -146,7 +164,7 @@ class LocalCommunicator : public Communicator {
       }
       sent_bytes_ += static_cast<int64_t>(sends[Index(from)].size());
     }
-    RIDGE_RETURN_IF_ERROR(hall_->Meet());
+    RIDGE_RETURN_IF_ERROR(hall_->Meet(room_));
     return received;
   }
 
@@ -161,9 +179,14 @@ class LocalCommunicator : public Communicator {
   Status FinishSends() override { return hall_->Finish(rank_); }
 
  private:
+  LocalCommunicator(std::shared_ptr<Hall> hall, int rank, Room room)
+      : hall_(std::move(hall)), rank_(rank), room_(room) {}
+
   const std::shared_ptr<Hall> hall_;
   const int rank_;
+  const Room room_;
   int64_t sent_bytes_ = 0;
+  std::unique_ptr<LocalCommunicator> urgent_;
 };
 
 }  // namespace

@@ -57,6 +57,55 @@ TEST(LocalCommunicatorTest, OtherBytesThanExpectedAreAnError) {
   });
 }
 
+// Sends own + 1 to all ranks; whether everybody's number came.
+Result<bool> ExchangeNumbers(Communicator& over) {
+  const auto size = static_cast<size_t>(over.size());
+  const int own = over.rank() + 1;
+  std::vector<int> in(size);
+  std::vector<std::span<std::byte>> receives;
+  for (int& one : in) receives.push_back(std::as_writable_bytes(std::span(&one, 1)));
+  RIDGE_RETURN_IF_ERROR(
+      over.Exchange(std::vector(size, std::as_bytes(std::span(&own, 1))), receives));
+  for (int other = 0; other < over.size(); ++other) {
+    if (other != over.rank() && in[static_cast<size_t>(other)] != other + 1) return false;
+  }
+  return true;
+}
+
+// The last rank comes to the usual exchange when the urgent ones have ended.
+TEST(LocalCommunicatorTest, UrgentExchangesPassTheOneThatIsUnderWay) {
+  RunRanks(
+      3,
+      [](Communicator& ranks) {
+        Result<bool> usual = false;
+        const auto exchange = [&] { usual = ExchangeNumbers(ranks); };
+        std::thread beside;
+        if (ranks.rank() != 2) beside = std::thread(exchange);
+        for (int round = 0; round < 20; ++round)
+          EXPECT_TRUE(*ExchangeNumbers(*ranks.urgent())) << ranks.rank();
+        if (ranks.rank() != 2) {
+          beside.join();
+        } else {
+          exchange();
+        }
+        EXPECT_TRUE(*usual) << ranks.rank();
+        EXPECT_EQ(ranks.sent_bytes(), 21 * 2 * 4);
+      },
+      /*most_delay_us=*/200);
+}
+
+TEST(LocalCommunicatorTest, ARankThatLeftEndsUrgentExchangesAndThoseBesideThem) {
+  RunRanks(3, [](Communicator& ranks) {
+    if (ranks.rank() == 1) return;
+    Status usual;
+    std::thread beside([&] { usual = ExchangeNumbers(ranks).status(); });
+    EXPECT_EQ(ExchangeNumbers(*ranks.urgent()).status().code(), ErrorCode::kUnavailable);
+    beside.join();
+    EXPECT_EQ(usual.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(ExchangeNumbers(ranks).status().code(), ErrorCode::kUnavailable);  // and stays so
+  });
+}
+
 using Part = std::span<const std::byte>;
 
 // What a rank passes to another: one number a message.

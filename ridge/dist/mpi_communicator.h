@@ -1,15 +1,17 @@
 // MpiCommunicator: the ranks of the job that an MPI's launcher started.
 //
-// Ranks wait with pauses, so that more of them than cores still go on.  A message that MPI could
-// not count goes in pieces.  Nothing is allocated once the largest exchange has been made.
+// Ranks wait with pauses, so that more of them than cores still go on.  The communicator and its
+// urgent() share MPI, one thread at a time: whoever looks, looks for both.  What fails for one
+// fails for both, and from then on.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "ridge/dist/communicator.h"
 #include "ridge/dist/launcher.h"
-#include "ridge/dist/mpi_abi.h"
+#include "ridge/dist/mpi_exchange.h"
 #include "ridge/dist/rank_watcher.h"
 #include "ridge/dist/test_delay.h"
 
@@ -31,28 +33,32 @@ class MpiCommunicator final : public Communicator {
   // Leaves the world, and waits until the other ranks do.
   ~MpiCommunicator() override;
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int rank() const override { return world_.rank; }
+  int size() const override { return world_.size; }
   // Fails with kUnavailable when MPI does, and when a rank sends another number of bytes than is
   // expected of it.  The world is of no use then: Abort.
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
-                  const std::vector<std::span<std::byte>>& receives) override;
+                  const std::vector<std::span<std::byte>>& receives) override {
+    return ExchangeOf(usual_, sends, receives);
+  }
+  Communicator* urgent() override { return &urgent_; }
+  // Messages are for one thread, while no exchange is under way.
   Status Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
               int64_t most_waiting) override;
   Status Receive(int from, int channel, std::span<const std::span<std::byte>> parts) override;
   Status FinishSends() override;
-  void SetPatient(bool patient) override { patient_ = patient; }
+  void SetPatient(bool patient) override { usual_.patient = patient; }
   // All waits leave the core to others, whatever SetPatient() says: of ranks that share cores.
   void ShareCores() { shares_cores_ = true; }
-  int64_t sent_bytes() const override { return sent_bytes_; }
+  int64_t sent_bytes() const override;
   void Tell(const RankDoing& doing) override {
     if (watcher_ != nullptr) watcher_->Tell(doing);
   }
-  void Name(const char* collective) override;
+  void Name(const char* collective) override { NameOf(usual_, collective); }
 
   // Whether a late rank ended the job.
   bool late() const { return watcher_ != nullptr && watcher_->ends(); }
-  const std::string& library() const { return library_; }  // "Open MPI 4.1.4"
+  const std::string& library() const { return world_.library; }  // "Open MPI 4.1.4"
   int64_t join_bytes() const { return join_bytes_; }  // of the process's memory: Join() took them
 
   // Ends all ranks, this one with them: after a failure the others would wait for ever.
@@ -62,36 +68,57 @@ class MpiCommunicator final : public Communicator {
   static constexpr int kLateExitCode = 74;
 
  private:
-  explicit MpiCommunicator(const RidgeMpiApi& api) : api_(api) {}
+  // What is kept for this communicator, and for the urgent one.
+  struct Channel {
+    Channel(const MpiWorld& world, int tag, RankWatcher::Channel watched)
+        : exchange(world, tag), watched(watched) {}
+    MpiExchange exchange;
+    const RankWatcher::Channel watched;
+    TestDelay delay;
+    bool patient = false;
+  };
+  class Urgent final : public Communicator {
+   public:
+    explicit Urgent(MpiCommunicator& all) : all_(all) {}
+    int rank() const override { return all_.rank(); }
+    int size() const override { return all_.size(); }
+    Status Exchange(const std::vector<std::span<const std::byte>>& sends,
+                    const std::vector<std::span<std::byte>>& receives) override {
+      return all_.ExchangeOf(all_.passing_, sends, receives);
+    }
+    int64_t sent_bytes() const override { return all_.sent_bytes(); }
+    void Tell(const RankDoing& doing) override { all_.Tell(doing); }
+    void Name(const char* collective) override { all_.NameOf(all_.passing_, collective); }
+
+   private:
+    MpiCommunicator& all_;
+  };
+
+  explicit MpiCommunicator(const RidgeMpiApi& api) : world_{api, "", 0, 0} {}
   Status JoinWorld(const Launcher& launcher);
   // What MPI keeps for a pair of ranks is there before a plan counts the memory of the process.
   Status MakeConnections();
-  Status Fail(const char* what, int32_t error) const;
-  void Reserve(int64_t requests);
-  Status PostReceives(int from, std::span<std::byte> bytes);
-  Status PostSends(int to, std::span<const std::byte> bytes);
-  Status Move(const std::vector<std::span<const std::byte>>& sends,
+  void NameOf(Channel& channel, const char* collective);
+  Status ExchangeOf(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
+                    const std::vector<std::span<std::byte>>& receives);
+  Status Move(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
               const std::vector<std::span<std::byte>>& receives);
-  Status WaitForAll();
+  Result<bool> Look();
+  Status Late();
 
   size_t FreeMessage();
   Status Progress(int& tests);
   int64_t Waiting(int to, int channel) const;
 
-  struct Request {
-    int rank = 0;
-    int32_t bytes = 0;
-    bool receives = false;
-  };
-
-  const RidgeMpiApi& api_;
-  std::string library_;
-  int rank_ = 0, size_ = 0;
+  MpiWorld world_;
   bool joined_ = false;
-  bool patient_ = false, shares_cores_ = false;
-  int64_t sent_bytes_ = 0, join_bytes_ = 0;
-  std::vector<Request> requests_;    // of the exchange that is under way
-  std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them
+  bool shares_cores_ = false;
+  int64_t sent_in_messages_ = 0, join_bytes_ = 0;
+  mutable std::mutex mutex_;  // of MPI, and of what follows
+  Channel usual_{world_, kUsualTag, RankWatcher::Channel::kUsual};
+  Channel passing_{world_, kUrgentTag, RankWatcher::Channel::kUrgent};
+  Status failed_;
+  Urgent urgent_{*this};
   // A request of Send or Receive: a part of a message, or a piece of one.
   struct Message {
     int rank = 0, channel = 0;
@@ -102,8 +129,9 @@ class MpiCommunicator final : public Communicator {
   std::vector<Message> messages_;
   std::vector<void*> mpi_messages_;  // room for their requests
   int64_t sent_messages_ = 0;
-  TestDelay delay_;
   std::unique_ptr<RankWatcher> watcher_;  // null: nobody looks
+
+  static constexpr int kUsualTag = 1, kUrgentTag = 2, kFirstChannelTag = 3;
 };
 
 }  // namespace ridge

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 namespace ridge {
 namespace {
@@ -14,18 +16,25 @@ namespace {
 struct Message {
   char kind = ' ';  // s, r
   const void* bytes = nullptr;
-  int32_t count = 0, rank = 0;
+  int32_t count = 0, rank = 0, tag = 0;
+  const void* requests = nullptr;  // whose array it is in, at `index`
+  int32_t index = 0;
   bool done = false;
 };
 
 // Of one test at a time.
 struct World {
   int32_t size = 2, serialized = 1, join_error = 0, send_error = 0;
-  int32_t missing = 0;   // bytes that each message is shorter by
-  int silent_tests = 0;  // before anything has ended
+  int32_t missing = 0;         // bytes that each message is shorter by
+  int silent_tests = 0;        // before anything has ended
+  int32_t held_tag = 0;        // whose messages do not end
+  int held_tests = 1'000'000;  // until they do, so that a test which waits for them ends
+  int64_t most_sending = 0;    // sends under way at a time
   std::vector<Message> messages;
   int left = 0;  // times that the world was left
 } world;
+
+std::atomic_ref<int32_t> HeldTag() { return std::atomic_ref<int32_t>(world.held_tag); }
 
 int32_t Join(int32_t* rank, int32_t* size, int32_t* serialized) {
   *rank = 0;
@@ -35,28 +44,38 @@ int32_t Join(int32_t* rank, int32_t* size, int32_t* serialized) {
 }
 int32_t Leave() { return ++world.left, 0; }
 void Abort(int32_t) {}
-int32_t Post(char kind, const void* bytes, int32_t count, int32_t rank, int32_t index) {
-  if (index == 0) world.messages.clear();  // of the exchange before
-  EXPECT_EQ(index, std::ssize(world.messages));
-  world.messages.push_back({kind, bytes, count, rank});
+int32_t Post(char kind, const void* bytes, int32_t count, int32_t rank, int32_t tag,
+             const void* requests, int32_t index) {
+  if (index == 0) std::erase_if(world.messages, [](const Message& m) { return m.done; });
+  for (Message& other : world.messages) {  // the array has grown
+    if (other.tag == tag) other.requests = requests;
+  }
+  world.messages.push_back({kind, bytes, count, rank, tag, requests, index});
+  const auto sending = [](const Message& m) { return m.kind == 's' && !m.done; };
+  world.most_sending = std::max(
+      world.most_sending, std::count_if(world.messages.begin(), world.messages.end(), sending));
   return 0;
 }
-int32_t Send(const void* bytes, int32_t count, int32_t to, int32_t, void*, int32_t index) {
-  return world.send_error != 0 ? world.send_error : Post('s', bytes, count, to, index);
+int32_t Send(const void* bytes, int32_t count, int32_t to, int32_t tag, void* requests,
+             int32_t index) {
+  return world.send_error != 0 ? world.send_error
+                               : Post('s', bytes, count, to, tag, requests, index);
 }
-int32_t Receive(void* bytes, int32_t count, int32_t from, int32_t, void*, int32_t index) {
-  return Post('r', bytes, count, from, index);
+int32_t Receive(void* bytes, int32_t count, int32_t from, int32_t tag, void* requests,
+                int32_t index) {
+  return Post('r', bytes, count, from, tag, requests, index);
 }
 // The last one first.
-int32_t Test(void*, int32_t count, int32_t* done, int32_t* received) {
-  EXPECT_GE(count, std::ssize(world.messages));  // places of messages stay
+int32_t Test(void* requests, int32_t count, int32_t* done, int32_t* received) {
   *done = -1;
   if (world.silent_tests-- > 0) return 0;
+  const int32_t held = --world.held_tests > 0 ? HeldTag().load() : 0;
   for (auto i = static_cast<int32_t>(world.messages.size()) - 1; i >= 0; --i) {
     Message& message = world.messages[static_cast<size_t>(i)];
-    if (message.done) continue;
+    if (message.done || message.requests != requests || message.tag == held) continue;
+    EXPECT_LT(message.index, count);  // places of messages stay
     message.done = true;
-    *done = i;
+    *done = message.index;
     *received = message.kind == 'r' ? message.count - world.missing : 0;
     return 0;
   }
@@ -191,6 +210,73 @@ TEST_F(MpiCommunicatorTest, AMessageOfAnotherLengthIsNamed) {
   const Status status = (*ranks)->Exchange({{}, bytes}, {{}, bytes});
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
   EXPECT_EQ(status.message(), "rank 0: rank 1 sent 6 bytes; 8 were expected");
+}
+
+constexpr int32_t kUsualTag = 1, kUrgentTag = 2;
+
+// An exchange of a byte with rank 1 on a thread; it is under way when this returns.
+std::thread Begin(MpiCommunicator& ranks, Communicator& over, Status& ended) {
+  const int64_t sent = ranks.sent_bytes();
+  std::thread thread([&over, &ended] {
+    std::array<std::byte, 1> out{}, in{};
+    ended = over.Exchange({{}, out}, {{}, in});
+  });
+  while (ranks.sent_bytes() == sent) std::this_thread::yield();
+  return thread;
+}
+
+TEST_F(MpiCommunicatorTest, AnUrgentExchangePassesTheOneThatIsUnderWay) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  HeldTag() = kUsualTag;
+  Status usual(ErrorCode::kInternal, "under way");
+  std::thread thread = Begin(**ranks, **ranks, usual);
+  std::array<std::byte, 8> bytes{};
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE((*ranks)->urgent()->Exchange({{}, bytes}, {{}, bytes}).ok());
+  EXPECT_GT(world.held_tests, 0);  // it is held all the time
+  HeldTag() = 0;
+  thread.join();
+  EXPECT_TRUE(usual.ok()) << usual.message();
+  EXPECT_EQ((*ranks)->sent_bytes(), 25);
+}
+
+TEST_F(MpiCommunicatorTest, WhatFailsForOneExchangeFailsForBoth) {
+  for (const int32_t held : {kUsualTag, kUrgentTag}) {
+    world = World();
+    const auto ranks = JoinTwo();
+    ASSERT_TRUE(ranks.ok());
+    HeldTag() = held;
+    Communicator *waits = ranks->get(), *fails = (*ranks)->urgent();
+    if (held == kUrgentTag) std::swap(waits, fails);
+    Status waiting;
+    std::thread thread = Begin(**ranks, *waits, waiting);
+    std::array<std::byte, 8> bytes{};
+    const std::span<const std::byte> sent(bytes);
+    world.missing = 2;  // nothing else ends before
+    EXPECT_EQ(fails->Exchange({{}, sent}, {{}, bytes}).message(),
+              "rank 0: rank 1 sent 6 bytes; 8 were expected");
+    thread.join();
+    EXPECT_EQ(waiting.message(), "rank 0: rank 1 sent 6 bytes; 8 were expected");
+    EXPECT_EQ(waits->Exchange({{}, sent}, {{}, bytes}).code(), ErrorCode::kUnavailable);
+  }
+}
+
+// What passes comes behind the pieces that MPI has.
+TEST_F(MpiCommunicatorTest, WhatLetsOthersPassIsSentInAFewPiecesAtATime) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  std::vector<std::byte> out(static_cast<size_t>(8 * kPieceBytes + 1)), in(3);
+  (*ranks)->SetPatient(true);
+  world.most_sending = 0;
+  ASSERT_TRUE((*ranks)->Exchange({{}, out}, {{}, in}).ok());
+  std::string sends;
+  for (int i = 0; i < 8; ++i) sends += " s1:131072";
+  EXPECT_EQ(Posted(), "r1:3" + sends + " s1:1");
+  EXPECT_EQ(world.most_sending, kPiecesAhead);
+  // All had ended at one look: there may be more.
+  ASSERT_TRUE((*ranks)->Exchange({{}, out}, {{}, in}).ok());
+  EXPECT_EQ(world.most_sending, kPiecesAhead + 1);
 }
 
 TEST_F(MpiCommunicatorTest, AnErrorOfMpiIsNamed) {

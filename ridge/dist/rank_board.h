@@ -14,15 +14,24 @@
 
 namespace ridge {
 
+// Exchanges of one channel come in one order at all ranks: the usual ones, and those of
+// Communicator::urgent().
+enum class RankChannel : uint8_t { kUsual, kUrgent };
+
 // Zeros mean: not seen yet.  Written by one rank only.
 struct alignas(64) BoardLine {
-  std::atomic<uint64_t> place;  // 2k - 1: inside of its k-th exchange; 2k: behind it
+  std::atomic<uint64_t> place;         // 2k - 1: inside of its k-th exchange; 2k: behind it
+  std::atomic<uint64_t> urgent_place;  // the same of the urgent ones
   std::atomic<uint64_t> beats;  // of its second thread, which goes on while the first one computes
   std::atomic<int64_t> step;
   std::atomic<int64_t> planned_us;  // RankDoing::planned_s
   std::atomic<int64_t> worked_us;   // of its first thread on a core, at the last beat
   std::atomic<int32_t> process;
   std::atomic<uint8_t> work;  // RankWork
+
+  std::atomic<uint64_t>& PlaceIn(RankChannel channel) {
+    return channel == RankChannel::kUsual ? place : urgent_place;
+  }
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
 

@@ -39,9 +39,11 @@ RankWatcher::RankWatcher(std::unique_ptr<RankBoard> board, std::unique_ptr<FarBo
       far_(std::move(far)),
       options_(std::move(options)),
       own_(board_->line(options_.rank)),
-      late_(options_.rank, board_->ranks(), options_.limit_s, Elsewhere(*board_, options_.rank)),
-      lines_(static_cast<size_t>(board_->ranks())),
-      name_(kUnnamed) {
+      usual_({options_.rank, board_->ranks(), options_.limit_s, Elsewhere(*board_, options_.rank)},
+             kUnnamed),
+      urgent_(usual_.late, kUnnamed),
+      lines_(static_cast<size_t>(board_->ranks())) {
+  own_.urgent_place.store(2);
   own_.place.store(2);  // seen, and behind an exchange
   (void)pthread_getcpuclockid(pthread_self(), &first_thread_);
   const NoSignals blocked;
@@ -66,16 +68,17 @@ RankWatcher::~RankWatcher() {
   thread_.join();
 }
 
-// The own place is written by the first thread only, so no addition can be lost.
-void RankWatcher::Enter(int64_t bytes) {
-  bytes_.store(bytes, std::memory_order_relaxed);
-  const uint64_t place = own_.place.load(std::memory_order_relaxed);
-  own_.place.store(place + 1, std::memory_order_release);
+// The own place in a channel is written by one thread only, so no addition can be lost.
+void RankWatcher::Enter(int64_t bytes, Channel channel) {
+  WaitingIn(channel).bytes.store(bytes, std::memory_order_relaxed);
+  MoveOn(channel);
 }
 
-void RankWatcher::Leave() {
-  const uint64_t place = own_.place.load(std::memory_order_relaxed);
-  own_.place.store(place + 1, std::memory_order_release);
+void RankWatcher::Leave(Channel channel) { MoveOn(channel); }
+
+void RankWatcher::MoveOn(Channel channel) {
+  std::atomic<uint64_t>& own = own_.PlaceIn(channel);
+  own.store(own.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 void RankWatcher::Tell(const RankDoing& doing) {
@@ -84,8 +87,9 @@ void RankWatcher::Tell(const RankDoing& doing) {
   own_.work.store(static_cast<uint8_t>(doing.work), std::memory_order_release);
 }
 
-void RankWatcher::Name(const char* collective) {
-  name_.store(collective == nullptr ? kUnnamed : collective, std::memory_order_relaxed);
+void RankWatcher::Name(const char* collective, Channel channel) {
+  WaitingIn(channel).name.store(collective == nullptr ? kUnnamed : collective,
+                                std::memory_order_relaxed);
 }
 
 std::string RankWatcher::TakeVerdict() {
@@ -104,7 +108,7 @@ void RankWatcher::Beat() {
   own_.beats.fetch_add(1, std::memory_order_release);
 }
 
-RankLine RankWatcher::LineOf(int rank) {
+RankLine RankWatcher::LineOf(int rank, Channel channel) {
   BoardLine& from = board_->line(rank);
   RankLine line;
   line.beats = from.beats.load(std::memory_order_acquire);
@@ -114,15 +118,23 @@ RankLine RankWatcher::LineOf(int rank) {
       static_cast<double>(from.planned_us.load(std::memory_order_relaxed)) * 1e-6;
   line.worked_s = static_cast<double>(from.worked_us.load(std::memory_order_relaxed)) * 1e-6;
   line.process = from.process.load(std::memory_order_relaxed);
-  line.place = from.place.load(std::memory_order_acquire);
+  line.place = from.PlaceIn(channel).load(std::memory_order_acquire);
   return line;
 }
 
-void RankWatcher::Look(double elapsed_s) {
+std::optional<WaitingFor> RankWatcher::LookAt(Channel channel, double elapsed_s) {
   for (int rank = 0; rank < board_->ranks(); ++rank)
-    lines_[static_cast<size_t>(rank)] = LineOf(rank);
-  const std::optional<WaitingFor> waiting =
-      late_.Look(lines_, elapsed_s, name(), bytes_.load(std::memory_order_relaxed));
+    lines_[static_cast<size_t>(rank)] = LineOf(rank, channel);
+  Waiting& in = WaitingIn(channel);
+  return in.late.Look(lines_, elapsed_s, in.name.load(std::memory_order_relaxed),
+                      in.bytes.load(std::memory_order_relaxed));
+}
+
+void RankWatcher::Look(double elapsed_s) {
+  const std::optional<WaitingFor> usual = LookAt(Channel::kUsual, elapsed_s);
+  const std::optional<WaitingFor> urgent = LookAt(Channel::kUrgent, elapsed_s);
+  const bool in_urgent = lines_[static_cast<size_t>(options_.rank)].inside();
+  const std::optional<WaitingFor>& waiting = in_urgent ? urgent : usual;
   if (!waiting) return;
   const std::string text = fmt::format("rank {}: {}", options_.rank, waiting->text);
   if (!waiting->ends) return options_.tell(text);

@@ -3,7 +3,8 @@
 //
 // The first thread calls Enter, Leave, Tell and Name, which are a few stores, and asks ends() while
 // it waits.  Once that is true it takes the verdict and ends the job; if it cannot (it is held
-// within the MPI), the second thread does so in its place after a second.
+// within the MPI), the second thread does so in its place after a second.  Each channel may have a
+// thread of its own; where both wait, it is the urgent exchange that the rank waits in.
 #pragma once
 #include <pthread.h>
 
@@ -33,11 +34,11 @@ class RankWatcher {
   RankWatcher(const RankWatcher&) = delete;
   RankWatcher& operator=(const RankWatcher&) = delete;
 
-  void Enter(int64_t bytes);
-  void Leave();
+  using Channel = RankChannel;
+  void Enter(int64_t bytes, Channel channel = Channel::kUsual);
+  void Leave(Channel channel = Channel::kUsual);
   void Tell(const RankDoing& doing);
-  void Name(const char* collective);
-  const char* name() const { return name_.load(std::memory_order_relaxed); }
+  void Name(const char* collective, Channel channel = Channel::kUsual);
 
   // Whether this rank waits for one that is late.
   bool ends() const { return ends_.load(std::memory_order_acquire); }
@@ -46,21 +47,30 @@ class RankWatcher {
   std::string TakeVerdict();
 
  private:
+  void MoveOn(Channel channel);
   void Watch();
   void Beat();
   void Look(double elapsed_s);
+  std::optional<WaitingFor> LookAt(Channel channel, double elapsed_s);
   void EndUnlessTaken(std::unique_lock<std::mutex>& lock);
   static std::vector<std::string> Elsewhere(const RankBoard& board, int rank);
-  RankLine LineOf(int rank);
+  RankLine LineOf(int rank, Channel channel);
+
+  // The exchange of a channel that this rank is in, and whom it waits for.
+  struct Waiting {
+    Waiting(const LateRanks& late, const char* name) : late(late), name(name) {}
+    LateRanks late;
+    std::atomic<const char*> name;
+    std::atomic<int64_t> bytes{0};
+  };
+  Waiting& WaitingIn(Channel channel) { return channel == Channel::kUsual ? usual_ : urgent_; }
 
   const std::unique_ptr<RankBoard> board_;
   const std::unique_ptr<FarBoard> far_;
   const Options options_;
   BoardLine& own_;
-  LateRanks late_;
+  Waiting usual_, urgent_;
   std::vector<RankLine> lines_;  // room for a look
-  std::atomic<const char*> name_;
-  std::atomic<int64_t> bytes_{0};
   std::atomic<bool> ends_{false}, taken_{false};
   std::string verdict_;  // written before ends_
   clockid_t first_thread_{};

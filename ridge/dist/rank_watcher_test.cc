@@ -79,6 +79,35 @@ TEST(RankWatcherTest, ARankThatDoesNotComeIsNamedToThoseThatWait) {
   });
 }
 
+// Rank 1 has come to the bucket, and not to the gather.
+TEST(RankWatcherTest, WhereBothWaitTheUrgentExchangeIsNamed) {
+  RunRanks(2, [](Communicator& ranks) {
+    auto board = RankBoard::Open(ranks);
+    ASSERT_TRUE(board.ok());
+    RankWatcher watcher(std::move(*board), nullptr, OptionsOf(ranks.rank()));
+    watcher.Name("all_reduce 'train'");
+    watcher.Name("all_gather 'train'", RankChannel::kUrgent);
+    watcher.Tell({RankWork::kStep, 4, 0.001});
+    watcher.Enter(1000);
+    watcher.Enter(8, RankChannel::kUrgent);
+    watcher.Leave(RankChannel::kUrgent);
+    if (ranks.rank() == 0) {
+      watcher.Enter(8, RankChannel::kUrgent);
+      while (!watcher.ends()) std::this_thread::yield();
+      const std::string text = watcher.TakeVerdict();
+      EXPECT_NE(text.find("in all_gather 'train' (step 5, collective 3); rank 1 is late: at "
+                          "collective 2, its process "),
+                std::string::npos)
+          << text;
+    } else {
+      volatile int spins = 0;
+      for (const double end_s = MonotonicSeconds() + 10 * kSoon_s; MonotonicSeconds() < end_s;)
+        spins = spins + 1;
+    }
+    ASSERT_TRUE(Barrier(ranks).ok());
+  });
+}
+
 TEST(FarBoardTest, RanksOfOtherMachinesAreSeenToo) {
   RunRanks(4, [](Communicator& ranks) {
     auto board = RankBoard::Open(ranks, ranks.rank() < 2 ? "a" : "b");
@@ -88,6 +117,7 @@ TEST(FarBoardTest, RanksOfOtherMachinesAreSeenToo) {
     ASSERT_TRUE(far.ok());
     EXPECT_EQ(*far != nullptr, ranks.rank() % 2 == 0);  // one of each machine
     (*board)->line(ranks.rank()).place.store(static_cast<uint64_t>(10 + ranks.rank()));
+    (*board)->line(ranks.rank()).urgent_place.store(static_cast<uint64_t>(20 + ranks.rank()));
     (*board)->line(ranks.rank()).step.store(100 + ranks.rank());
     (*board)->line(ranks.rank()).beats.store(1);
     ASSERT_TRUE(Barrier(ranks).ok());
@@ -103,7 +133,10 @@ TEST(FarBoardTest, RanksOfOtherMachinesAreSeenToo) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     EXPECT_TRUE(sees_all()) << ranks.rank();
-    for (int rank = 0; rank < 4; ++rank) EXPECT_EQ((*board)->line(rank).step.load(), 100 + rank);
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ((*board)->line(rank).step.load(), 100 + rank);
+      EXPECT_EQ((*board)->line(rank).urgent_place.load(), static_cast<uint64_t>(20 + rank));
+    }
     // The others may still wait for this one's lines.
     for (int i = 0; i < 20; ++i) {
       if (*far != nullptr) (*far)->Exchange(**board);

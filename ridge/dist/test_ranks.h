@@ -9,14 +9,18 @@
 
 namespace ridge {
 
-// Waits a random time before each exchange.
+// Waits a random time before each exchange, urgent or not.
 class LateCommunicator : public Communicator {
  public:
   LateCommunicator(Communicator& inner, int most_us)
-      : inner_(inner), random_(static_cast<uint32_t>(inner.rank()) + 1), wait_us_(0, most_us) {}
+      : inner_(inner), random_(static_cast<uint32_t>(inner.rank()) + 1), wait_us_(0, most_us) {
+    if (inner.urgent() != nullptr)
+      urgent_ = std::make_unique<LateCommunicator>(*inner.urgent(), most_us);
+  }
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
+  Communicator* urgent() override { return urgent_.get(); }
   int64_t sent_bytes() const override { return inner_.sent_bytes(); }
   void SetPatient(bool patient) override { inner_.SetPatient(patient); }
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
@@ -39,6 +43,7 @@ class LateCommunicator : public Communicator {
   Communicator& inner_;
   std::mt19937 random_;
   std::uniform_int_distribution<int> wait_us_;
+  std::unique_ptr<LateCommunicator> urgent_;
 };
 
 // Calls run(communicator) for every rank at the same time; a rank leaves the job when it returns.

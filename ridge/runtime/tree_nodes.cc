@@ -292,20 +292,24 @@ std::shared_ptr<SumJob> JobOf(const TreeMemory& memory, const PlannedNode& node,
 }
 
 // In line.
-std::unique_ptr<Kernel> MakeCollective(const TreeMemory& memory, const PlannedNode& node,
-                                       Backend& backend, Communicator& communicator) {
-  const SliceShare& share = memory.step.tree->share;
-  std::unique_ptr<Kernel> kernel;
-  if (node.choice.kernel == kAllGatherKernel) {
-    kernel = std::make_unique<AllGatherKernel>(share, node.call, &communicator, memory.step.name);
-  } else {
-    Bucket bucket = BucketOf(memory, node.sums);
-    TreeSum::Place place = PlaceOf(memory, bucket, memory.arena + node.workspace_offset);
-    kernel = std::make_unique<TreeSumKernel>(
-        backend, communicator, memory.step.name,
-        std::make_unique<TreeSum>(communicator, share, std::move(bucket.block), std::move(place)));
-  }
-  return kernel;
+std::unique_ptr<Kernel> MakeTreeSum(const TreeMemory& memory, const PlannedNode& node,
+                                    Backend& backend, Communicator& communicator) {
+  Bucket bucket = BucketOf(memory, node.sums);
+  TreeSum::Place place = PlaceOf(memory, bucket, memory.arena + node.workspace_offset);
+  return std::make_unique<TreeSumKernel>(
+      backend, communicator, memory.step.name,
+      std::make_unique<TreeSum>(communicator, memory.step.tree->share, std::move(bucket.block),
+                                std::move(place)));
+}
+
+// The step waits for a gather, so it passes the buckets that left before it.
+std::unique_ptr<Kernel> MakeGather(const TreeMemory& memory, const PlannedNode& node,
+                                   const TreeRanks& ranks) {
+  Communicator* over = ranks.communicator;
+  if (ranks.exchange != nullptr) over = over->urgent();
+  RIDGE_CHECK(over != nullptr, "what exchanges beside a step lets others pass");
+  return std::make_unique<AllGatherKernel>(memory.step.tree->share, node.call, over,
+                                           memory.step.name);
 }
 
 }  // namespace
@@ -332,8 +336,10 @@ std::unique_ptr<Kernel> MakeWithRanks(const TreeMemory& memory, const PlannedNod
   } else if (name == kTreeSumWaitKernel) {
     kernel =
         std::make_unique<WaitKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
+  } else if (name == kAllGatherKernel) {
+    kernel = MakeGather(memory, node, ranks);
   } else {
-    kernel = MakeCollective(memory, node, backend, *ranks.communicator);
+    kernel = MakeTreeSum(memory, node, backend, *ranks.communicator);
     if (ranks.exchange != nullptr)
       kernel =
           std::make_unique<OnExchangeThread>(std::move(kernel), backend, ranks.exchange->thread);

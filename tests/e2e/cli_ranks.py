@@ -113,9 +113,11 @@ class Ranks(RidgeTest):
 
         self.ok(*train, "--sums", "tree", "--out", "alone")
         for mpi in MPIRUN:
-            done = self.mpirun(mpi, 2, *train, "--out", mpi)
-            self.assertEqual((done.returncode, self.lines(done)), (0, []), done.stderr)
-            self.assertEqual(parameters(mpi), parameters("alone"))
+            for ranks, out, words in ((2, mpi, ()), (3, f"{mpi}-beside", ("--overlap", "on"))):
+                with self.subTest(mpi=mpi, ranks=ranks):
+                    done = self.mpirun(mpi, ranks, *train, *words, "--out", out)
+                    self.assertEqual((done.returncode, self.lines(done)), (0, []), done.stderr)
+                    self.assertEqual(parameters(out), parameters("alone"))
         gathers = [c for c in self.read_json("mpich/plan.json")["collectives"] if c["op"] == "all_gather"]
         self.assertEqual([(c["step"], c["count"]) for c in gathers], [("train", 40)])  # 20 norms, forward and backward
 
@@ -296,6 +298,16 @@ class Ranks(RidgeTest):
                 r"at collective \d+, its process \d+ runs, but has not reached the collective \(it computes step \d+ "
                 r"for \d+\.\d s; planned [\d.e-]+ s\)$")
             shutil.rmtree(self.path("run"))
+
+    def test_a_rank_that_does_not_come_to_a_gather_beside_buckets_is_named(self):
+        job, _ = self.starts("openmpi", 2, "train", "resnet18:image=32,classes=4", "--data", "synthetic", "--batch", "4", "--steps", "100000",
+                             "--threads", "1", "-q", "--overlap", "on", "--late-after", "5", "--out", "run",
+                             env={"RIDGE_TEST_DELAY": "1:60000:100:all_gather 'train'"})
+        self.names_the_late_rank(
+            job, time.monotonic(),
+            r"^ridge: rank 0: waited \d+\.\d s in all_gather 'train' \(step 3, collective 102\); rank 1 is late: "
+            r"at collective 101, its process \d+ runs, but has not reached the collective \(it computes step 3 "
+            r"for \d+\.\d s; planned [\d.e-]+ s\)$")
 
     def test_random_delays_change_no_bit(self):
         alone = self.alone()

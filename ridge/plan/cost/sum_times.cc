@@ -123,8 +123,9 @@ bool IsOfBucket(const PlannedNode& node, const char* kernel) {
   return IsTreeNode(node) && node.choice.kernel == kernel;
 }
 
-// Buckets leave in order, while others are computed: a wait takes what is left of its bucket, and a
-// gather comes behind those that left before it.
+// Buckets leave in order, while others are computed: a wait takes what is left of its bucket.  A
+// gather passes those that left before it, behind the pieces that are on their way; they are later
+// by its bytes.
 class BucketQueue {
  public:
   // REQUIRES: the step has buckets.
@@ -152,9 +153,9 @@ class BucketQueue {
         SetSeconds(std::max(0.0, done_s_.at(node.sums.front()) - now_s), node);
         now_s += node.modelled_s;
       } else if (IsOfBucket(node, kAllGatherKernel)) {
-        free_s_ = std::max(free_s_, now_s) + node_s_[n];
-        SetSeconds(free_s_ - now_s, node);
+        SetSeconds(node_s_[n] + AheadSeconds(now_s), node);
         node_s_[n] = node.modelled_s;
+        Delay(now_s, LinkSeconds(GatheredBytes(node)));
       }
       const bool all = loop_.in_step && loop_.Holds(static_cast<int>(n));
       now_s += node_s_[n] * static_cast<double>(all ? RunsOf(static_cast<int>(n)) : 1);
@@ -163,6 +164,35 @@ class BucketQueue {
 
  private:
   int64_t RunsOf(int n) const { return ridge::RunsOf(step_, static_cast<size_t>(n)); }
+
+  // As long as a rank sends so many bytes, at the rate of the largest sums.
+  double LinkSeconds(int64_t bytes) const {
+    const int ranks = step_.tree->share.ranks;
+    const SumTime& most = times_.sums.back();
+    const auto sent = static_cast<double>(MostSent({ranks, 0, ranks}, most.bytes));
+    return most.seconds * static_cast<double>(bytes) / std::max(1.0, sent);
+  }
+
+  // Of the pieces that are on their way: one to each rank, if these are more.
+  double AheadSeconds(double now_s) const {
+    const int64_t pieces = std::max<int64_t>(kPiecesAhead, step_.tree->share.ranks - 1);
+    return std::clamp(free_s_ - now_s, 0.0, LinkSeconds(pieces * kPieceBytes));
+  }
+
+  // That the busiest rank sends to all others.
+  int64_t GatheredBytes(const PlannedNode& node) const {
+    const SliceShare& share = step_.tree->share;
+    int64_t most = 0;
+    for (int rank = 0; rank < share.ranks; ++rank)
+      most = std::max(most, share.OwnedBy(rank).count());
+    return node.call.outputs[0].bytes() / share.slices * most * (share.ranks - 1);
+  }
+
+  // What is under way ends so much later.
+  void Delay(double now_s, double seconds) {
+    if (free_s_ > now_s) free_s_ += seconds;
+    for (auto& [sum, done_s] : done_s_) done_s += done_s > now_s ? seconds : 0;
+  }
 
   double SecondsOf(const PlannedNode& start) const {
     return times_.Seconds(step_.tree->share, WireBlockOf(program_, start.sums, step_.tree->narrow));

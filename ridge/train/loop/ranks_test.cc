@@ -180,7 +180,7 @@ TEST_F(RanksTest, ExchangesBesideTheStepHaveTheSameBits) {
   }
 }
 
-// Norms exchange in the middle of the step, behind the buckets that left before.
+// Norms exchange in the middle of the step, and pass the buckets that left before.
 TEST_F(RanksTest, ExchangesOfANormBesideTheStepHaveTheSameBits) {
   TrainRequest request = Request("resnet18:image=32,classes=4", "alone");
   request.options.batch = 6;
@@ -456,22 +456,29 @@ TEST_F(RanksTest, ThePlanOfARankNamesItsCollectives) {
   EXPECT_EQ(alone.message(), "a step of 3 ranks runs on all of them together");
 }
 
-// Each bucket takes `seconds`.
-double ExposedSeconds(const TrainOptions& options, bool overlaps, double seconds,
-                      int64_t& buckets) {
+// The first of two ranks; sums take what the table says.
+Program PlanWithSums(const TrainOptions& options, bool overlaps, std::vector<SumTime> sums) {
   Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
   EXPECT_TRUE(backend.ok());
   Machine machine = TestMachine().get();
   machine.backend = backend->get();
   machine.ranks = 2;  // planned only
   machine.overlaps_exchange = overlaps;
-  machine.sums.sums = {{1, seconds, seconds}, {int64_t{1} << 40, seconds, seconds}};
+  machine.sums.sums = std::move(sums);
   Result<Forward> forward = LoadForward(options, options.model);
   EXPECT_TRUE(forward.ok()) << forward.status().message();
   Result<PlannedJob> job = PlanJob(options, forward->graph, nullptr, machine);
   EXPECT_TRUE(job.ok()) << job.status().message();
-  buckets = CollectivesOf(job->program).front().count;
-  return SumSeconds(*job->program.Find("train"));
+  return std::move(job->program);
+}
+
+// Each bucket takes `seconds`.
+double ExposedSeconds(const TrainOptions& options, bool overlaps, double seconds,
+                      int64_t& buckets) {
+  const Program program = PlanWithSums(
+      options, overlaps, {{1, seconds, seconds}, {int64_t{1} << 40, seconds, seconds}});
+  buckets = CollectivesOf(program).front().count;
+  return SumSeconds(*program.Find("train"));
 }
 
 TEST_F(RanksTest, AnOverlappedExchangeIsPlannedWithWhatTheStepDoesNotHide) {
@@ -534,21 +541,46 @@ TEST_F(RanksTest, TheLossLeavesFirstAndUpdatesFollowTheirBuckets) {
   EXPECT_LT(at("tok.weight.updated"), static_cast<std::ptrdiff_t>(order.size()));
 }
 
-// One thread exchanges in the order of the plan: a bucket takes a second here, a gather half of
-// one.
-TEST_F(RanksTest, AGatherIsPlannedBehindTheBucketsThatLeftBefore) {
+std::vector<double> GatherSeconds(const Program& program) {
+  std::vector<double> seconds;
+  for (const PlannedNode& node : program.Find("train")->nodes) {
+    if (node.choice.kernel == kAllGatherKernel) seconds.push_back(node.modelled_s);
+  }
+  return seconds;
+}
+
+// A bucket takes a second here, a gather half of one, whatever left before it; so the buckets of
+// the backward pass are sent beside its 20 gathers.
+TEST_F(RanksTest, AGatherIsPlannedToPassTheBucketsThatLeftBefore) {
   TrainOptions options = Request("resnet18:image=32,classes=4", "none").options;
   options.clip_norm = 0;
-  const Program program = PlanOverlapped(options, 0);
-  double queue_s = 0;
-  for (const Collective& of : CollectivesOf(program)) {
-    if (of.step == "train")
-      queue_s += static_cast<double>(of.count) * (of.op == "all_gather" ? 0.5 : 1);
-  }
-  int64_t kinds = 0;
-  const double exposed_s = ExposedSeconds(options, /*overlaps=*/true, 1, kinds);
-  EXPECT_LE(exposed_s, queue_s);
-  EXPECT_GT(exposed_s, queue_s - 1);  // the step takes milliseconds
+  const Program program =
+      PlanWithSums(options, /*overlaps=*/true, {{1, 1, 1}, {int64_t{1} << 40, 1, 1}});
+  const std::vector<double> gathers_s = GatherSeconds(program);
+  ASSERT_EQ(gathers_s.size(), 40u);
+  for (const double seconds : gathers_s) EXPECT_NEAR(seconds, 0.5, 1e-6);
+  int64_t buckets = 0;
+  for (const Collective& of : CollectivesOf(program))
+    buckets += of.step == "train" && of.op != "all_gather" ? of.count : 0;
+  EXPECT_EQ(buckets, 8);
+  EXPECT_GE(SumSeconds(*program.Find("train")), 20);
+  EXPECT_LT(SumSeconds(*program.Find("train")), 20 + 2);
+}
+
+// Two pieces of 128 KiB, of which a second passes 2^20 bytes; before the first bucket nothing is.
+TEST_F(RanksTest, AGatherIsPlannedBehindThePiecesThatAreOnTheirWay) {
+  TrainOptions options = Request("resnet18:image=32,classes=4", "none").options;
+  options.clip_norm = 0;
+  const double most_s = 1 << 20;
+  const Program program =
+      PlanWithSums(options, /*overlaps=*/true,
+                   {{1, 1e-9, 1e-9}, {1 << 20, 1, 1}, {int64_t{1} << 40, most_s, most_s}});
+  std::vector<double> gathers_s = GatherSeconds(program);
+  for (const double seconds : gathers_s) EXPECT_LT(seconds, 0.25 + 0.05);
+  const auto behind = std::count_if(gathers_s.begin(), gathers_s.end(),
+                                    [](double seconds) { return seconds >= 0.25; });
+  EXPECT_GE(behind, 10);
+  EXPECT_LT(gathers_s.front(), 0.01);
 }
 
 // What is recomputed pays by what a rank computes, and is that of the largest share on all.
