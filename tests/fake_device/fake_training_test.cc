@@ -130,7 +130,7 @@ constexpr ModelCase kModels[] = {
     {"vit_ti:image=16,classes=3", true},
     {"mobilenet_v3_small:image=32,classes=3", true},
     {"convnext_tiny:image=32,classes=3", true},
-    {"efficientnet_v2_s:image=8,classes=3", true},
+    {"efficientnet_v2_s:image=32,classes=3", true},
     {"resnet18:image=8,classes=3", true},
     {"resnet50:image=8,classes=3", true},
 };
