@@ -58,6 +58,12 @@ std::string CollectiveJson(const MpiCommunicator& ranks, const std::vector<Colle
   return json.dump(1) + "\n";
 }
 
+// REQUIRES: it has one of so many bytes.
+SumTime& SumOf(int64_t bytes, SumTimes& times) {
+  return *std::find_if(times.sums.begin(), times.sums.end(),
+                       [&](const SumTime& sum) { return sum.bytes == bytes; });
+}
+
 // The sums are what plans of so many ranks count; fewer sizes than usual do not replace them.
 Status Keep(MpiCommunicator& ranks, const std::vector<CollectiveRate>& rates, int threads,
             int64_t grown_bytes) {
@@ -65,9 +71,7 @@ Status Keep(MpiCommunicator& ranks, const std::vector<CollectiveRate>& rates, in
   times.join_bytes += std::max<int64_t>(0, grown_bytes);
   for (const CollectiveRate& rate : rates) {
     if (rate.collective == kTreeSumRate) times.sums.push_back({rate.bytes, rate.seconds});
-    if (rate.collective != kBF16SumRate) continue;
-    for (SumTime& sum : times.sums)
-      sum.bf16_seconds = sum.bytes == rate.bytes ? rate.seconds : sum.bf16_seconds;
+    if (rate.collective == kBF16SumRate) SumOf(rate.bytes, times).bf16_seconds = rate.seconds;
   }
   if (ranks.rank() != 0 || times.sums.back().bytes < SumRequest().most_bytes) return Status();
   return SaveSumTimes(times);

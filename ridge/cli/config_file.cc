@@ -11,11 +11,14 @@
 
 #include "ridge/cli/flags.h"
 #include "ridge/core/files.h"
+#include "ridge/core/split.h"
 #include "ridge/graph/suggest.h"
 #include "ridge/train/options/option_table.h"
 
 namespace ridge::cli {
 namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
 
 constexpr char kFlag[] = "--config", kSaveFlag[] = "--save-config";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
@@ -46,19 +49,13 @@ void Apply(CLI::App& app, const CLI::ConfigItem& item, const std::string& file) 
   GiveUnlessGiven(*option, item.inputs, "in " + file);
 }
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
-
 // What stands in the quotes that `text` begins with; nothing unless only a comment follows them.
 std::optional<std::string> Unquoted(std::string_view text) {
   if (text.empty() || text[0] != '"') return std::nullopt;
   std::string unquoted;
   for (size_t at = 1; at < text.size(); ++at) {
     if (text[at] == '"') {
-      const std::string_view rest = Trimmed(text.substr(at + 1));
+      const std::string_view rest = Trimmed(text.substr(at + 1), kBlanks);
       if (rest.empty() || rest[0] == '#') return unquoted;
       return std::nullopt;
     }
@@ -82,10 +79,10 @@ std::vector<CLI::ConfigItem> TakeStrings(std::string& text) {
   bool in_section = false;
   for (std::istringstream lines(text); std::getline(lines, line); others += line + "\n") {
     const size_t equals = line.find('=');
-    in_section = in_section || Trimmed(line).starts_with('[');
+    in_section = in_section || Trimmed(line, kBlanks).starts_with('[');
     if (equals == std::string::npos || in_section) continue;
-    const std::string_view key = Trimmed(std::string_view(line).substr(0, equals));
-    const auto value = Unquoted(Trimmed(std::string_view(line).substr(equals + 1)));
+    const std::string_view key = Trimmed(std::string_view(line).substr(0, equals), kBlanks);
+    const auto value = Unquoted(Trimmed(std::string_view(line).substr(equals + 1), kBlanks));
     if (!value || key.empty() || key.find_first_of("\"'#;[,") != std::string_view::npos) continue;
     CLI::ConfigItem item;
     item.name = key;

@@ -167,21 +167,20 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   options.device = target.device;
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
   const bool composed = IsComposed(verb.mesh, options, target);
-  Mesh mesh;
+  Mesh mesh;  // a composed layout has its own
   if (!composed) {
     RIDGE_ASSIGN_OR_RETURN(mesh, ParseMesh(*verb.mesh.mesh));
   }
-  if (options.offload != "none" && (composed || mesh.Find(kPipelineAxis) >= 0)) {
+  const bool has_stages = mesh.Find(kPipelineAxis) >= 0;
+  if (options.offload != "none" && (composed || has_stages)) {
     return InvalidArgument(
         fmt::format("--offload {}: of a mesh the axes d and t are planned with it, one layout at a "
                     "time. hint: --mesh d=8 --shard zero2",
                     options.offload));
   }
-  if (!composed) {
-    if (mesh.Find(kPipelineAxis) >= 0) {
-      RIDGE_RETURN_IF_ERROR(RunPipelinePlan(verb, options, mesh, terminal));
-      return kExitOk;
-    }
+  if (has_stages) {
+    RIDGE_RETURN_IF_ERROR(RunPipelinePlan(verb, options, mesh, terminal));
+    return kExitOk;
   }
   if (verb.pipeline) {
     return InvalidArgument(

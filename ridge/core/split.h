@@ -1,4 +1,4 @@
-// Text cut at a separator.
+// Text cut at a separator, and without what surrounds it.
 #pragma once
 #include <algorithm>
 #include <string_view>
@@ -15,6 +15,14 @@ inline std::vector<std::string_view> SplitAt(std::string_view text, char separat
     begin = end + 1;
   }
   return parts;
+}
+
+inline constexpr std::string_view kWhiteSpace = " \t\n\v\f\r";  // of ASCII
+
+// Without these characters at both ends; points into `text`.
+inline std::string_view Trimmed(std::string_view text, std::string_view blanks = kWhiteSpace) {
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
 }  // namespace ridge

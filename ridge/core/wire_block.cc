@@ -1,6 +1,7 @@
 #include "ridge/core/wire_block.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ridge {
 namespace {
@@ -10,6 +11,16 @@ int64_t PartsIn(const SliceShare& share, int rank) {
 }
 
 }  // namespace
+
+void WireBlock::Add(int64_t more, bool as_bf16) {
+  const int64_t begin = std::exchange(bytes, bytes + more);
+  if (!as_bf16) return;
+  if (!narrow.empty() && narrow.back().end == begin) {
+    narrow.back().end = bytes;
+  } else {
+    narrow.push_back({begin, bytes});
+  }
+}
 
 int64_t WireBlock::WireOffset(int64_t at) const {
   int64_t saved = 0;

@@ -17,6 +17,9 @@ struct WireBlock {
   int64_t bytes = 0;                   // as it lies
   std::vector<ByteRange> narrow = {};  // go as bf16: whole lines (kChunkLine), by offset
 
+  // The next bytes of the block.  REQUIRES: whole lines behind whole lines.
+  void Add(int64_t more, bool as_bf16);
+
   bool goes_as_it_lies() const { return narrow.empty(); }
   // Bytes that are sent for what lies before `at`.  REQUIRES: a whole line, or the block's end.
   int64_t WireOffset(int64_t at) const;

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <limits>
 
+#include "ridge/core/split.h"
 #include "ridge/data/container/file_list.h"
 #include "ridge/data/container/label_column.h"
 #include "ridge/data/json_line.h"

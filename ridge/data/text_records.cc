@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ridge/core/split.h"
 #include "ridge/data/byte_stream.h"
 
 namespace ridge {
@@ -82,13 +83,6 @@ Status AddLines(Records& records, std::string& text) {
 }
 
 }  // namespace
-
-std::string_view Trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || (c >= 9 && c <= 13); };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 Status ForEachRecord(const std::string& path, const std::string& form, const RecordVisitor& visit) {
   RIDGE_ASSIGN_OR_RETURN(const auto stream, ByteStream::Open(path));

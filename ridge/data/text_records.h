@@ -22,7 +22,4 @@ using RecordVisitor = std::function<Status(const TextRecord& record)>;
 // Fails with kInvalidData, also for a record above 256 MiB.
 Status ForEachRecord(const std::string& path, const std::string& form, const RecordVisitor& visit);
 
-// Without white space of ASCII at both ends.
-std::string_view Trimmed(std::string_view text);
-
 }  // namespace ridge

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "ridge/core/split.h"
 #include "ridge/data/class_folders.h"
 #include "ridge/data/csv_cells.h"
 #include "ridge/data/csv_reader.h"

@@ -46,16 +46,10 @@ void AddAs(DType dtype, const std::byte* a, const std::byte* b, std::byte* to, i
 }  // namespace
 
 WireBlock SumBlock::wire() const {
-  WireBlock wire = {bytes};
+  WireBlock wire;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].narrow) continue;
-    const int64_t begin = values[i].offset_bytes;
     const int64_t end = i + 1 < values.size() ? values[i + 1].offset_bytes : bytes;
-    if (!wire.narrow.empty() && wire.narrow.back().end == begin) {
-      wire.narrow.back().end = end;
-    } else {
-      wire.narrow.push_back({begin, end});
-    }
+    wire.Add(end - wire.bytes, values[i].narrow);
   }
   return wire;
 }

@@ -1,10 +1,7 @@
-#include "hwy/detect_targets.h"
 #include "ridge/core/dtype.h"
+#include "ridge/core/simd_targets.h"
 #include "ridge/dist/sum_loops.h"
 
-// The same as for our kernels.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/dist/sum_loops_simd.cc"
 #include "hwy/foreach_target.h"

@@ -21,12 +21,6 @@ using probing::Names;
 using probing::Text;
 using probing::Variable;
 
-std::string Trimmed(std::string_view text) {
-  const size_t start = text.find_first_not_of(" \t\r\n");
-  if (start == std::string_view::npos) return "";
-  return std::string(text.substr(start, text.find_last_not_of(" \t\r\n") + 1 - start));
-}
-
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ...": the first word of numbers
 // with a dot.
 std::string DriverVersion(const std::string& line) {
@@ -102,9 +96,9 @@ std::vector<Probe::Gpu> GpusOf(const std::string& query) {
   for (const std::string_view line : SplitAt(query, '\n')) {
     const std::vector<std::string_view> cells = SplitAt(line, ',');
     if (cells.size() != 4) continue;
-    const int64_t mib = std::atoll(Trimmed(cells[2]).c_str());
-    gpus.push_back({Trimmed(cells[0]),
-                    Trimmed(cells[1]),
+    const int64_t mib = std::atoll(std::string(Trimmed(cells[2])).c_str());
+    gpus.push_back({std::string(Trimmed(cells[0])),
+                    std::string(Trimmed(cells[1])),
                     std::max<int64_t>(mib, 0) << 20,
                     Trimmed(cells[3]) == "Enabled",
                     {}});
@@ -116,10 +110,11 @@ std::vector<Probe::Gpu> GpusOf(const std::string& query) {
 void AddMigInstances(const std::string& list, std::vector<Probe::Gpu>& gpus) {
   size_t gpu = 0;
   for (const std::string_view line : SplitAt(list, '\n')) {
-    const std::string text = Trimmed(line);
+    const std::string text(Trimmed(line));
     if (text.starts_with("GPU ")) ++gpu;
     if (!text.starts_with("MIG ") || gpu == 0 || gpu > gpus.size()) continue;
-    gpus[gpu - 1].mig_instances.push_back(Trimmed(text.substr(0, text.find("Device"))));
+    gpus[gpu - 1].mig_instances.emplace_back(
+        Trimmed(std::string_view(text).substr(0, text.find("Device"))));
   }
 }
 
@@ -135,7 +130,7 @@ std::vector<Probe::Gpu> FindNvidiaGpus(const ProbePlace& place) {
 std::string DriverOfSmi(const ProbePlace& place) {
   const std::string text =
       place.command("nvidia-smi --query-gpu=driver_version --format=csv,noheader");
-  return Trimmed(text.substr(0, text.find('\n')));
+  return std::string(Trimmed(std::string_view(text).substr(0, text.find('\n'))));
 }
 
 // The number of the kernel's topology: 90010 is gfx90a, 110000 is gfx1100.

@@ -13,10 +13,6 @@ namespace ridge {
 namespace {
 
 Mpi MpiOf(const std::string& id) { return id == MpiId(Mpi::kMpich) ? Mpi::kMpich : Mpi::kOpenMpi; }
-// Of a message, what is wrong: the mend says what to do.
-std::string WithoutHint(const std::string& message) {
-  return message.substr(0, message.find(". hint: "));
-}
 const char* NameOf(const std::string& id) { return MpiName(MpiOf(id)); }
 
 void JudgeMpi(const Probe::Mpi& mpi, Judgement& judgement) {
@@ -27,7 +23,7 @@ void JudgeMpi(const Probe::Mpi& mpi, Judgement& judgement) {
                               mpi.launcher, MpiPluginFile(MpiOf(mpi.id))),
                   MpiRemedy(MpiOf(mpi.id), /*plugin=*/true));
   } else if (!mpi.failure.empty()) {
-    judgement.Add(Severity::kWarning, name, WithoutHint(mpi.failure),
+    judgement.Add(Severity::kWarning, name, SplitHint(mpi.failure).first,
                   MpiRemedy(MpiOf(mpi.id), /*plugin=*/false));
   } else if (mpi.launcher.empty()) {
     judgement.Add(Severity::kWarning, name, "its plug-in is here, its mpirun is not in PATH",
@@ -55,7 +51,7 @@ void JudgeMpis(Judgement& judgement) {
 void JudgeStart(Judgement& judgement) {
   const Probe::Cluster& cluster = *judgement.probe.cluster;
   if (!cluster.start_failure.empty()) {
-    judgement.Add(Severity::kBlocking, "srun", WithoutHint(cluster.start_failure),
+    judgement.Add(Severity::kBlocking, "srun", SplitHint(cluster.start_failure).first,
                   "srun --mpi=pmix with Open MPI, srun --mpi=pmi2 with MPICH");
   }
   if (cluster.started_by.empty()) return;

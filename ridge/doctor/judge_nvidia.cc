@@ -41,14 +41,6 @@ void JudgeDeviceFiles(Judgement& judgement) {
       contained ? "docker run --gpus all ..." : "sudo nvidia-modprobe -c 0 -u");
 }
 
-// "...: what is. hint: what to do" -> both parts.
-std::pair<std::string, std::string> SplitHint(const std::string& message) {
-  constexpr std::string_view kHint = ". hint: ";
-  const size_t at = message.rfind(kHint);
-  if (at == std::string::npos) return {message, ""};
-  return {message.substr(0, at), message.substr(at + kHint.size())};
-}
-
 bool IsOfDriver(const Probe::Library& library) {
   constexpr int kFirstBranch = 100;  // WSL and Jetson name their library 1.1
   return Version(library.version).at(0) >= kFirstBranch;

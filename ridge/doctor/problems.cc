@@ -46,6 +46,13 @@ bool AnyBlocking(const std::vector<Problem>& problems) {
   });
 }
 
+std::pair<std::string, std::string> SplitHint(const std::string& message) {
+  constexpr std::string_view kHint = ". hint: ";
+  const size_t at = message.rfind(kHint);
+  if (at == std::string::npos) return {message, ""};
+  return {message.substr(0, at), message.substr(at + kHint.size())};
+}
+
 bool HasNvidia(const Probe& probe) {
   const Probe::Cuda& cuda = probe.cuda;
   return cuda.pci_gpus > 0 || !cuda.gpus.empty() || !cuda.driver.empty() ||

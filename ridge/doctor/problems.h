@@ -3,6 +3,7 @@
 // A function of a Probe and of compat.toml alone: a recorded machine is judged as this one.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ridge/doctor/frameworks.h"
@@ -52,6 +53,9 @@ void JudgeCluster(Judgement& judgement);
 
 // The network that ranks of several machines should use; null where there is none.
 const Probe::Network* BestNetwork(const Probe::Cluster& cluster);
+
+// "...: what is. hint: what to do" -> both parts.
+std::pair<std::string, std::string> SplitHint(const std::string& message);
 
 bool HasNvidia(const Probe& probe);
 bool HasAmd(const Probe& probe);

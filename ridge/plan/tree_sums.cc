@@ -453,14 +453,8 @@ WireBlock WireBlockOf(const Program& program, const std::vector<int>& sums,
                       const std::vector<int>& narrow) {
   WireBlock block;
   for (const int sum : sums) {
-    const int64_t begin = block.bytes;
-    block.bytes += SumBytes(program, {sum});
-    if (std::find(narrow.begin(), narrow.end(), sum) == narrow.end()) continue;
-    if (!block.narrow.empty() && block.narrow.back().end == begin) {
-      block.narrow.back().end = block.bytes;
-    } else {
-      block.narrow.push_back({begin, block.bytes});
-    }
+    const bool as_bf16 = std::find(narrow.begin(), narrow.end(), sum) != narrow.end();
+    block.Add(SumBytes(program, {sum}), as_bf16);
   }
   return block;
 }

@@ -1,6 +1,7 @@
 #include "ridge/backend/cuda/gpus.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,6 +12,7 @@ namespace ridge::cuda {
 namespace {
 
 constexpr char kVariable[] = "CUDA_VISIBLE_DEVICES";
+constexpr char kBlanks[] = " ";
 constexpr char kGpuPrefix[] = "GPU-";
 constexpr char kMigPrefix[] = "MIG-";
 
@@ -61,12 +63,6 @@ Status Refused(const std::string& text, const std::string& why, const std::strin
                 fmt::format("{} is '{}': {}. hint: {}", kVariable, text, why, hint));
 }
 
-std::string_view Trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // Adds the next name of the list.
 Status AddName(const std::string& text, std::string_view name, VisibleDevices& visible) {
   const std::optional<VisibleDevices::Kind> kind = KindOf(name);
@@ -104,12 +100,13 @@ Result<std::vector<GpuFacts>> ListGpus(const Driver& driver) {
 Result<VisibleDevices> ParseVisibleDevices(const std::optional<std::string>& text) {
   VisibleDevices visible;
   if (!text) return visible;
-  if (Trimmed(*text).empty() || Trimmed(*text) == "-1") {
+  const std::string_view all = Trimmed(*text, kBlanks);
+  if (all.empty() || all == "-1") {
     visible.kind = VisibleDevices::Kind::kNone;
     return visible;
   }
   for (const std::string_view name : SplitAt(*text, ','))
-    RIDGE_RETURN_IF_ERROR(AddName(*text, Trimmed(name), visible));
+    RIDGE_RETURN_IF_ERROR(AddName(*text, Trimmed(name, kBlanks), visible));
   if (visible.kind == VisibleDevices::Kind::kMig && visible.names.size() > 1) {
     return Refused(
         *text,
@@ -123,9 +120,7 @@ Result<VisibleDevices> ParseVisibleDevices(const std::optional<std::string>& tex
 Status CheckShown(const VisibleDevices& visible, int64_t shown) {
   const auto named = static_cast<int64_t>(visible.names.size());
   if (named <= shown) return Status();
-  std::string list;
-  for (const std::string& name : visible.names) list += (list.empty() ? "" : ",") + name;
-  return Refused(list,
+  return Refused(fmt::to_string(fmt::join(visible.names, ",")),
                  fmt::format("the driver shows {} of the {} that it names, and ends before '{}'",
                              shown, named, visible.names[static_cast<size_t>(shown)]),
                  "nvidia-smi -L lists the names");

@@ -4,12 +4,9 @@
 // Vertical: pairs of rows, as many bytes as a vector holds.
 //
 // Measured on 500x375 to 224x224: see bench/image_bench.cc.
-#include "hwy/detect_targets.h"
+#include "ridge/core/simd_targets.h"
 #include "ridge/data/image/resize_passes.h"
 
-// The same as for our kernels.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/data/image/resize_simd.cc"
 #include <algorithm>

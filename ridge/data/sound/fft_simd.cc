@@ -1,10 +1,7 @@
 // A vector holds the same number of several signals.
-#include "hwy/detect_targets.h"
+#include "ridge/core/simd_targets.h"
 #include "ridge/data/sound/fft_passes.h"
 
-// The same as for our kernels.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/data/sound/fft_simd.cc"
 #include <utility>

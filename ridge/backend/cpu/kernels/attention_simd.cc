@@ -5,9 +5,9 @@
 // by the products.  Where the diagonal of a causal mask crosses a tile, 16 keys at a time are
 // computed for the 16 queries that see one of them, and those behind: 10 of 16 squares.
 #include "ridge/backend/cpu/kernels/attention_tiles.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
 #include "ridge/core/rounding.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/attention_simd.cc"

@@ -1,6 +1,6 @@
 // Conversions between float registers and bf16, u8 and bool arrays.
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/tile_program.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/convert_simd.cc"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ridge/backend/cpu/kernels/depthwise_rows.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/depthwise_simd.cc"

@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/direct_conv_pool.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/core/rounding.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/direct_conv_pool_simd.cc"

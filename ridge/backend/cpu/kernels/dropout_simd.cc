@@ -1,5 +1,5 @@
 #include "ridge/backend/cpu/kernels/keep_or_drop.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/dropout_simd.cc"

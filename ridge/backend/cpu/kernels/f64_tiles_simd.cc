@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "ridge/backend/cpu/kernels/f64_tiles.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/f64_tiles_simd.cc"

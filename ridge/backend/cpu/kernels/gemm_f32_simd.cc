@@ -10,9 +10,9 @@
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/gemm_f32.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
 #include "ridge/core/rounding.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/gemm_f32_simd.cc"

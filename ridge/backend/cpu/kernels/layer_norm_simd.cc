@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "ridge/backend/cpu/kernels/layer_norm_rows.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/layer_norm_simd.cc"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ridge/backend/cpu/kernels/moment_rows.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/simd_targets.h"
 #include "ridge/graph/ops/shared/moments.h"
 
 #undef HWY_TARGET_INCLUDE

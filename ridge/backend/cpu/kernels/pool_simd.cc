@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ridge/backend/cpu/kernels/pool_rows.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/pool_simd.cc"

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/recurrent_rows.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/recurrent_simd.cc"

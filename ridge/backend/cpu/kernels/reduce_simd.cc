@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "ridge/backend/cpu/kernels/reduce_runs.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/core/dtype.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/reduce_simd.cc"

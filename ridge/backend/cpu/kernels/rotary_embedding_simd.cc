@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "ridge/backend/cpu/kernel_def.h"
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/dtype.h"
+#include "ridge/core/simd_targets.h"
 #include "ridge/graph/ops/shared/strided.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/skinny_gemm.h"
 #include "ridge/core/rounding.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/skinny_gemm_simd.cc"

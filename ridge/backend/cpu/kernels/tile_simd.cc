@@ -2,9 +2,9 @@
 // inside, so the call costs a few cycles a tile.
 #include <cstring>
 
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/tile_program.h"
 #include "ridge/core/dtype.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/tile_simd.cc"

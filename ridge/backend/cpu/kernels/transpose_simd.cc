@@ -7,8 +7,8 @@
 // without, 0.25 ms with it.
 #include <cstring>
 
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/transpose_simd.cc"

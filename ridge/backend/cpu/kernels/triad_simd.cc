@@ -1,6 +1,6 @@
 // The loop behind the memory numbers of a device profile.
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/machine_facts.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/triad_simd.cc"

@@ -4,8 +4,8 @@
 // core does one multiply-add of 16 a cycle and loads as much, so ten loads for 24 products leave it
 // at its peak although both operands come from the second-level cache.  Each sum runs over the
 // inner dimension in order.
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/winograd_tiles.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/winograd_product_simd.cc"

@@ -6,8 +6,8 @@
 //
 // Every transform is one-dimensional, applied to the columns and then to the rows of a tile, for a
 // vector of channels.  A patch that leaves the image is copied with zeros first.
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/winograd_tiles.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/winograd_simd.cc"

@@ -1,7 +1,7 @@
 // The weights of the Winograd convolution: G w G^T, and of their gradient G^T du G.
-#include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
 #include "ridge/backend/cpu/kernels/winograd_tiles.h"
+#include "ridge/core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/winograd_weights_simd.cc"
