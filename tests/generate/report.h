@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/generate/check.h"
 
@@ -20,7 +21,7 @@ void CountGraph(const Graph& graph, const Judgement& judgement, RangeReport& rep
 // One line of counts; with `operators` also a line an operator.
 void PrintReport(const RangeReport& report, bool operators);
 
-// Whether every differentiable operator was drawn; prints those that were not.
-bool DrewEveryOperator(const RangeReport& report);
+// The differentiable operators that no graph has.
+std::vector<std::string> NotDrawn(const RangeReport& report);
 
 }  // namespace ridge
