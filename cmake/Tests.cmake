@@ -173,6 +173,21 @@ function(ridge_add_fake_cuda layers)
   endif()
 endfunction()
 
+# Kernels' texts for CUDA, compiled by the host's compiler when the test runs.
+function(ridge_add_cuda_text)
+  set(folder "${PROJECT_SOURCE_DIR}/tests/cuda_text")
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
+  ridge_add_test_program(ridge_cuda_text_test
+    SOURCES ${sources} "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc"
+            "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc"
+    LINK ridge_backend)
+  if(TARGET ridge_cuda_text_test)
+    target_compile_definitions(ridge_cuda_text_test PRIVATE
+      "RIDGE_HOST_COMPILER=\"${CMAKE_CXX_COMPILER}\"" "RIDGE_CUDA_TEXT_FOLDER=\"${folder}\"")
+    target_link_libraries(ridge_cuda_text_test PRIVATE ${CMAKE_DL_LIBS})
+  endif()
+endfunction()
+
 # Partitioned graphs on virtual devices: operators from the cases of tests/ops, models and random
 # graphs.
 function(ridge_add_partition_tests)
@@ -212,12 +227,13 @@ endfunction()
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_cuda|fake_device|partition|pipeline)/")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|cuda_text|fake_cuda|fake_device|partition|pipeline)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
     ridge_add_fake_device("${layers}")
     ridge_add_fake_cuda("${layers}")
   endif()
+  ridge_add_cuda_text()
   ridge_add_partition_tests()
   ridge_add_pipeline_tests()
   ridge_add_onnx_nodes()

@@ -1,0 +1,20 @@
+// Texts of index arithmetic whose extents and strides are numbers.
+#pragma once
+#include <string>
+
+#include "ridge/core/shape.h"
+
+namespace ridge::cuda {
+
+// Where element `element`, a variable that counts over `dims` in row-major order, lies in an array
+// of these strides (elements; 0 where it is repeated, negative where it runs backward):
+// "e / 12 % 7 * 3 + e % 12".  Dimensions that need no division of their own are merged.
+std::string OffsetText(const Dims& dims, const Dims& strides, const std::string& element);
+
+// Strides of a row-major array of `from` over the dimensions of `to`, to which it is broadcast.
+Dims BroadcastStrides(const Dims& from, const Dims& to);
+
+// "int" where it counts to `elements`, else "i64".
+const char* IndexType(int64_t elements);
+
+}  // namespace ridge::cuda
