@@ -1,4 +1,4 @@
-// CudaDevice: a GPU of NVIDIA by its driver alone: memory, streams and events.  It has no kernels.
+// CudaDevice: a GPU of NVIDIA by its driver alone: memory, streams and events.
 //
 // The host cannot follow an address of its memory.  Any thread may enqueue, one at a time.
 #pragma once
@@ -38,6 +38,7 @@ class CudaDevice : public Device {
   void ForEachPart(int parts, PartFunction f) override;
 
   const GpuFacts& gpu() const { return gpu_; }
+  CudaContext& context() { return *context_; }
   // What the driver says is free.
   Result<int64_t> FreeBytes();
 
