@@ -28,6 +28,8 @@ class CudaDevice : public Device {
   MemorySpace memory_space() const override;
   Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
   Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) override;
+  // By the driver's count, with the contexts of all processes.
+  std::optional<int64_t> used_bytes() override;
   // Those for kernels.
   int streams() const override { return static_cast<int>(compute_.size()); }
   Stream& stream(int index) override { return *compute_[static_cast<size_t>(index)]; }
