@@ -12,7 +12,7 @@
 namespace ridge::cuda {
 namespace {
 
-constexpr int64_t kPackBytes = 16;
+constexpr int64_t kTermPackBytes = 16;
 constexpr int64_t kLeastTerms = 16;  // packs of a thread, below which parts cost more than they gain
 
 constexpr std::string_view kReduceTileText = R"cuda(
@@ -37,6 +37,25 @@ template <int Columns, int Lanes, bool Rows> struct Tile {
     return own;
   }
 };
+)cuda";
+
+constexpr std::string_view kJoinSumsText = R"cuda(
+RIDGE_KERNEL void join_sums(const R* terms, $parameters) {
+  typedef $own Own;
+  __shared__ R scratch[$threads];
+  for (i64 tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
+    const i64 o = tile * $columns + Own::Column();
+    R sum = 0;
+    if (o < $outputs) {
+#pragma unroll 4
+      for (i64 p = Own::Lane(); p < $packs; p += $lanes) sum += terms[p * $outputs + o];
+    }
+    sum = Own::BlockJoin(sum, scratch, Sum());
+    if (o < $outputs && Own::Lane() == 0) {
+      $write
+    }
+  }
+}
 )cuda";
 
 int PowerUpTo(int64_t n, int most) {
@@ -113,7 +132,7 @@ ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, bool may_split)
   const bool one = tile.outputs == 1;
   tile.rows = one || run > 1 || tile.width <= 1;
   if (tile.rows) {
-    const int64_t pack = std::max<int64_t>(kPackBytes / element_bytes, 1);
+    const int64_t pack = std::max<int64_t>(kTermPackBytes / element_bytes, 1);
     tile.pack = run % pack == 0 && tile.width > 0 ? static_cast<int>(pack) : 1;
     tile.lanes = PowerUpTo(tile.width / tile.pack, kBlockThreads);
     tile.columns = kBlockThreads / tile.lanes;
@@ -132,6 +151,14 @@ ReduceTile TileOfParts(int64_t outputs, int64_t parts) {
   tile.lanes = kBlockThreads / tile.columns;
   tile.span = std::max<int64_t>(parts, 1);
   return tile;
+}
+
+std::string JoinSumsText(const ReduceTile& tile, const std::string& parameters,
+                         const std::string& write) {
+  TextValues values = tile.Values();
+  values.emplace_back("parameters", parameters);
+  values.emplace_back("write", write);
+  return FillText(kJoinSumsText, values);
 }
 
 }  // namespace ridge::cuda
