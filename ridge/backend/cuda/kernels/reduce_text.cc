@@ -13,7 +13,7 @@ namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kTermPackBytes = 16;
-constexpr int64_t kLeastTerms = 16;  // packs of a thread, below which parts cost more than they gain
+constexpr int64_t kLeastTerms = 4;  // packs of a thread, below which parts cost more than they gain
 
 constexpr std::string_view kReduceTileText = R"cuda(
 template <int Columns, int Lanes, bool Rows> struct Tile {
@@ -66,11 +66,11 @@ int PowerFrom(int64_t n, int most) {
   return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(n, 1, most))));
 }
 
-void Split(ReduceTile& tile) {
+void Split(ReduceTile& tile, int64_t most_tiles) {
   const int64_t packs = tile.width / tile.pack;
   if (packs == 0) return;
   const int64_t most = packs / (tile.lanes * kLeastTerms);
-  const int64_t wanted = kMostBlocks / CeilDiv(tile.outputs, tile.columns);
+  const int64_t wanted = most_tiles / CeilDiv(tile.outputs, tile.columns);
   tile.span = CeilDiv(packs, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(most, 1)));
   tile.parts = CeilDiv(packs, tile.span);
 }
@@ -126,7 +126,7 @@ int64_t InnerRun(const Dims& dims, const Dims& strides) {
 
 }  // namespace
 
-ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, bool may_split) {
+ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_tiles) {
   ReduceTile tile{.outputs = view.outputs(), .width = view.width()};
   const int64_t run = InnerRun(view.reduced, view.reduced_strides);
   const bool one = tile.outputs == 1;
@@ -141,7 +141,7 @@ ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, bool may_split)
     tile.lanes = kBlockThreads / tile.columns;
   }
   tile.span = std::max<int64_t>(tile.width / tile.pack, 1);
-  if (may_split) Split(tile);
+  Split(tile, most_tiles);
   return tile;
 }
 

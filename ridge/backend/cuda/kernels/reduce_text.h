@@ -43,9 +43,9 @@ struct ReduceView {
 };
 ReduceView ViewReduction(const Dims& dims, const std::vector<bool>& reduced);
 
-// The tile of a pass over `view`, whose elements have so many bytes.  With `may_split` the terms
-// are cut into parts where there are few numbers.
-ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, bool may_split);
+// The tile of a pass over `view`, whose elements have so many bytes.  The terms are cut into parts
+// as long as there are no more tiles than `most_tiles`.
+ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_tiles);
 // The tile of the pass that joins parts: term p of number o lies at p * outputs + o.
 ReduceTile TileOfParts(int64_t outputs, int64_t parts);
 

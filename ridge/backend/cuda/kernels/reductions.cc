@@ -190,7 +190,7 @@ const char* WriteReduction(const OpDef& op, const OpCall& call, KernelText& text
   if (!StoresAll(call)) return refusal::kDType;
   const TensorType& x = call.inputs[0];
   const ReduceView view = ViewReduction(x.dims, ReducedDims(op, call));
-  const ReduceTile tile = TileOf(view, BytesPerElement(x.dtype), /*may_split=*/true);
+  const ReduceTile tile = TileOf(view, BytesPerElement(x.dtype), kMostBlocks);
   const ReducePasses passes{x, call.outputs[0], view, tile, /*accumulator_bytes=*/16};
   text.source = std::string(ReduceTileText()) +
                 AccumulatorText(op.name, ComputeTypeOfReduction(call), view.width());
