@@ -237,10 +237,10 @@ class ProductWriter {
         std::max({p_.largest_index, sums_, p_.depth + kTileDepth + t.part_depth});
     text.source = PointwiseFunctions(p_.compute) +
                   fmt::format("typedef {} Index;\n", IndexType(largest));
-    const bool few_rows = p_.rows < 4 && p_.together == 1 && p_.batch > 1;
-    if (few_rows && p_.depth <= 512) {
+    const bool few_rows = p_.rows < 4 && p_.together == 1;
+    if (few_rows && p_.depth <= 512 && !p_.b_along_depth) {
       AddFlat(kThreadText, BlocksFor(sums_), text);
-    } else if (few_rows && p_.columns < 64 && p_.a_along_depth && p_.b_along_depth) {
+    } else if (few_rows && p_.a_along_depth && p_.b_along_depth) {
       AddFlat(kBlockText, BlocksForRows(sums_), text);
     } else {
       return AddTiles(t, text);
