@@ -30,11 +30,6 @@ ProductText StartProduct(const OpCall& call, const ConvGeometry& g) {
   return p;
 }
 
-void AddOperand(const OpCall& call, int input, const char* name, ProductText& p) {
-  const DType dtype = call.inputs[static_cast<size_t>(input)].dtype;
-  p.operands.Add(fmt::format("const {}* {}", StorageType(dtype), name), Argument::Input(input));
-}
-
 // Where a channel of a group lies in one of the images of x or y: "channel" and "image" known.
 std::string PlaneText(int64_t channels, int64_t group_channels, int64_t plane) {
   return fmt::format("((image * {} + batch * {} + channel) * (Index){} + at)", channels,
@@ -49,8 +44,8 @@ const char* WriteConv(const OpDef& /*op*/, const OpCall& call, KernelText& text)
   p.rows = g.group_outputs;
   p.columns = g.batch * outputs;
   p.depth = g.group_inputs * taps;
-  AddOperand(call, 0, "x", p);
-  AddOperand(call, 1, "w", p);
+  p.operands.AddInput(call, 0, "x");
+  p.operands.AddInput(call, 1, "w");
   p.a = fmt::format("return (R)Load(w, (batch * {} + m) * (Index){} + k);", p.rows, p.depth);
   p.a_along_depth = true;
   p.b = fmt::format("const Index channel = k / {}, tap = k % {}, image = n / {}, pixel = n % {};\n",
@@ -73,8 +68,8 @@ const char* WriteGradInput(const OpDef& /*op*/, const OpCall& call, KernelText& 
   p.rows = g.group_inputs;
   p.columns = g.batch * inputs;
   p.depth = g.group_outputs * taps;
-  AddOperand(call, 0, "dy", p);
-  AddOperand(call, 1, "w", p);
+  p.operands.AddInput(call, 0, "dy");
+  p.operands.AddInput(call, 1, "w");
   p.a = fmt::format(
       "return (R)Load(w, ((batch * {} + k / {}) * {} + m) * (Index){} + k % {});", g.group_outputs,
       taps, p.rows, taps, taps);
@@ -84,7 +79,7 @@ const char* WriteGradInput(const OpDef& /*op*/, const OpCall& call, KernelText& 
         OutputText(g.window, "pixel", "tap") +
         fmt::format("  return (R)Load(dy, {});",
                     PlaneText(g.outputs(), g.group_outputs, g.window.outputs()));
-  p.results.Add(fmt::format("{}* dx", StorageType(call.outputs[0].dtype)), Argument::Output(0));
+  p.results.AddOutput(call, 0, "dx");
   p.store = fmt::format("      Store(dx, ((n / {0}) * {1} + batch * {2} + m) * (Index){0} + n % {0}, value);",
                         inputs, g.inputs(), p.rows);
   return WriteProduct(p, text);
@@ -100,8 +95,8 @@ const char* WriteGradWeight(const OpDef& /*op*/, const OpCall& call, KernelText&
   p.rows = g.group_outputs;
   p.columns = weights + (bias ? 1 : 0);
   p.depth = g.batch * g.window.outputs();
-  AddOperand(call, 0, "x", p);
-  AddOperand(call, 1, "dy", p);
+  p.operands.AddInput(call, 0, "x");
+  p.operands.AddInput(call, 1, "dy");
   p.a = fmt::format(
       "return (R)Load(dy, ((k / {0}) * {1} + batch * {2} + m) * (Index){0} + k % {0});", outputs,
       g.outputs(), p.rows);
@@ -112,9 +107,8 @@ const char* WriteGradWeight(const OpDef& /*op*/, const OpCall& call, KernelText&
         TapText(g.window, "pixel", "tap") +
         fmt::format("  return (R)Load(x, {});",
                     PlaneText(g.inputs(), g.group_inputs, g.window.inputs()));
-  const char* stored = StorageType(call.outputs[0].dtype);
-  p.results.Add(fmt::format("{}* dw", stored), Argument::Output(0));
-  if (bias) p.results.Add(fmt::format("{}* dbias", stored), Argument::Output(1));
+  p.results.AddOutput(call, 0, "dw");
+  if (bias) p.results.AddOutput(call, 1, "dbias");
   p.store = fmt::format("      const Index row = batch * {} + m;\n", p.rows);
   if (bias) p.store += fmt::format("      if (n == {}) Store(dbias, row, value);\n      else ", weights);
   p.store += fmt::format("      Store(dw, row * (Index){} + n, value);", weights);

@@ -55,10 +55,8 @@ const char* WriteMatmul(const OpDef& /*op*/, const OpCall& call, KernelText& tex
                        : fmt::format("k * (Index){} + n", p.columns));
   p.a_along_depth = !ta;
   p.b_along_depth = tb;
-  p.operands.Add(fmt::format("const {}* a_data", StorageType(call.inputs[0].dtype)),
-                 Argument::Input(0));
-  p.operands.Add(fmt::format("const {}* b_data", StorageType(call.inputs[1].dtype)),
-                 Argument::Input(1));
+  p.operands.AddInput(call, 0, "a_data");
+  p.operands.AddInput(call, 1, "b_data");
   const std::string at =
       fmt::format("(batch * (Index){} + m) * (Index){} + n", p.rows, p.columns);
   if (const char* reason = AddFinish(call, kBias, "n", at, p); reason != nullptr) return reason;

@@ -97,6 +97,22 @@ RIDGE_FUNCTION void BlockProduct(R (&sum)[TM][TN], Index first, Index last, R* a
     __syncthreads();
   }
 }
+
+// sum += a b for a that lies in shared memory, `depth` rows as those of a tile, and b(place, k) for
+// k below depth.  bs is one tile; a and bs are free again when it returns.  All threads call it.
+template <int TM, int TN, class B>
+RIDGE_FUNCTION void BlockTimes(R (&sum)[TM][TN], int depth, const R* a, R* bs, B b) {
+  R of_b[TN];
+  Fetch<TN, false>(of_b, b);
+  for (int at = 0; at < depth; at += kDepth) {
+    Keep<TN, false>(of_b, bs);
+    __syncthreads();
+    if (at + kDepth < depth)
+      Fetch<TN, false>(of_b, [&](int place, int k) { return b(place, at + kDepth + k); });
+    AddTiles<TM, TN>(sum, a + at * TileSide<TM>::kPitch, bs);
+    __syncthreads();
+  }
+}
 )cuda";
 
 // What all forms begin with.
@@ -180,13 +196,6 @@ $store
   }
 }
 )cuda";
-
-// Sums of a thread along one side, for this extent.
-int64_t SumsAlong(int64_t extent, int64_t most) {
-  int64_t sums = 1;
-  while (sums < most && kSide * sums < extent) sums *= 2;
-  return sums;
-}
 
 struct Tiling {
   int64_t tm = 1, tn = 1;  // sums of a thread along rows and columns
@@ -332,10 +341,26 @@ void Parameters::Add(const std::string& declaration, Argument argument) {
   arguments.push_back(argument);
 }
 
+void Parameters::AddInput(const OpCall& call, size_t input, std::string_view name) {
+  Add(fmt::format("const {}* {}", StorageType(call.inputs[input].dtype), name),
+      Argument::Input(static_cast<int>(input)));
+}
+
+void Parameters::AddOutput(const OpCall& call, size_t output, std::string_view name) {
+  Add(fmt::format("{}* {}", StorageType(call.outputs[output].dtype), name),
+      Argument::Output(static_cast<int>(output)));
+}
+
 void Parameters::Append(const Parameters& more) {
   if (more.text.empty()) return;
   text += (text.empty() ? "" : ", ") + more.text;
   arguments.insert(arguments.end(), more.arguments.begin(), more.arguments.end());
+}
+
+int64_t SumsAlong(int64_t extent, int64_t most) {
+  int64_t sums = 1;
+  while (sums < most && kSide * sums < extent) sums *= 2;
+  return sums;
 }
 
 std::string_view TileFunctions() { return kTileFunctions; }
@@ -357,8 +382,7 @@ const char* AddFinish(const OpCall& call, size_t bias, const std::string& bias_a
   const char* stored = StorageType(call.outputs[0].dtype);
   std::string& store = product.store;
   if (call.has_input(bias)) {
-    product.results.Add(fmt::format("const {}* bias", StorageType(call.inputs[bias].dtype)),
-                        Argument::Input(static_cast<int>(bias)));
+    product.results.AddInput(call, bias, "bias");
     store += fmt::format("      value += (R)Load(bias, {});\n", bias_at);
   }
   store += fmt::format("      const Index at = {};\n", at);
@@ -369,15 +393,14 @@ const char* AddFinish(const OpCall& call, size_t bias, const std::string& bias_a
     if (!value) return refusal::kExpression;
     std::string other;
     if (step.extra >= 0) {
-      const int input = static_cast<int>(first_extra) + step.extra;
-      product.results.Add(fmt::format("const {}* extra{}", stored, step.extra),
-                          Argument::Input(input));
+      product.results.AddInput(call, first_extra + static_cast<size_t>(step.extra),
+                               fmt::format("extra{}", step.extra));
       other = fmt::format(", b = (R)Load(extra{}, at)", step.extra);
     }
     store += fmt::format("      {{\n        const R a = As<{}>(value){};\n        value = {};\n      }}\n",
                          stored, other, *value);
   }
-  product.results.Add(fmt::format("{}* y", stored), Argument::Output(0));
+  product.results.AddOutput(call, 0, "y");
   store += "      Store(y, at, value);";
   return nullptr;
 }

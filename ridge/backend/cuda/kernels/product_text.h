@@ -20,6 +20,9 @@ struct Parameters {
   std::vector<Argument> arguments;
 
   void Add(const std::string& declaration, Argument argument);
+  // A pointer of this name to the elements of an operand of the call.
+  void AddInput(const OpCall& call, size_t input, std::string_view name);
+  void AddOutput(const OpCall& call, size_t output, std::string_view name);
   void Append(const Parameters& more);
 };
 
@@ -51,6 +54,9 @@ const char* AddFinish(const OpCall& call, size_t bias, const std::string& bias_a
 
 // Type of the sums of a call: double where an operand is f64 or a whole number, else float.
 const char* SumType(const OpCall& call);
+
+// Sums of a thread along one side of a tile, for this extent: a power of two, at most `most`.
+int64_t SumsAlong(int64_t extent, int64_t most);
 
 // Functions on tiles in shared memory, for products inside other kernels.  They need the types R and
 // Index, and blocks of 256 threads.
