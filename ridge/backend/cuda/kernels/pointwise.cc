@@ -192,6 +192,7 @@ class PointwiseWriter {
     const ExpressionStep& step = expression_.steps[s];
     const DType to = types_.steps[s];
 <<<<<<< HEAD
+<<<<<<< HEAD
     const std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
     if (!value) return refusal::kExpression;
     if (StorageType(to) == nullptr || Wraps(step, to)) return refusal::kDType;
@@ -203,6 +204,11 @@ class PointwiseWriter {
     for (const auto& [name, attr] : step.attrs) numbers.emplace_back(name, AttrLiteral(attr));
     const std::string value = Wraps(step, to) ? WrappedText(to) : FillText(row->value, numbers);
 >>>>>>> moves
+=======
+    const std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
+    if (!value) return refusal::kExpression;
+    if (StorageType(to) == nullptr || Wraps(step, to)) return refusal::kDType;
+>>>>>>> products
     steps_ += fmt::format("      R t{};\n      {{\n", s);
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const ExpressionOperand& operand = step.operands[k];
