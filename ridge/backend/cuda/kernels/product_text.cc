@@ -15,7 +15,7 @@
 namespace ridge::cuda {
 namespace {
 
-constexpr int64_t kSide = 16;      // threads along each side of a tile
+constexpr int64_t kSide = 16;       // threads along each side of a tile
 constexpr int64_t kTileDepth = 16;  // of what is in shared memory at once
 constexpr int64_t kFewBlocks = 132;
 constexpr int64_t kMostParts = 64;
@@ -244,8 +244,8 @@ class ProductWriter {
     const Tiling t = ChooseTiling(p_);
     const int64_t largest =
         std::max({p_.largest_index, sums_, p_.depth + kTileDepth + t.part_depth});
-    text.source = PointwiseFunctions(p_.compute) +
-                  fmt::format("typedef {} Index;\n", IndexType(largest));
+    text.source =
+        PointwiseFunctions(p_.compute) + fmt::format("typedef {} Index;\n", IndexType(largest));
     const bool few_rows = p_.rows < 4 && p_.together == 1;
     if (few_rows && p_.depth <= 512 && !p_.b_along_depth) {
       AddFlat(kThreadText, BlocksFor(sums_), text);
@@ -289,9 +289,8 @@ class ProductWriter {
   }
 
   std::string FillTiles(const Tiling& t, const Parameters& parameters) {
-    const std::string keep =
-        fmt::format("sums[((part * {} + batch) * {} + m) * {} + n] = value;", Number(p_.batch),
-                    Number(p_.rows), Number(p_.columns));
+    const std::string keep = fmt::format("sums[((part * {} + batch) * {} + m) * {} + n] = value;",
+                                         Number(p_.batch), Number(p_.rows), Number(p_.columns));
     return FillText(
         kTilesText,
         {{"parameters", parameters.text},
@@ -326,9 +325,7 @@ class ProductWriter {
     text.launches.push_back({"total", BlocksFor(sums_), kBlockThreads, all.arguments});
   }
 
-  std::string OperandsText() const {
-    return FillText(kOperandsText, {{"a", p_.a}, {"b", p_.b}});
-  }
+  std::string OperandsText() const { return FillText(kOperandsText, {{"a", p_.a}, {"b", p_.b}}); }
 
   const ProductText& p_;
   const int64_t sums_;
@@ -397,8 +394,9 @@ const char* AddFinish(const OpCall& call, size_t bias, const std::string& bias_a
                                fmt::format("extra{}", step.extra));
       other = fmt::format(", b = (R)Load(extra{}, at)", step.extra);
     }
-    store += fmt::format("      {{\n        const R a = As<{}>(value){};\n        value = {};\n      }}\n",
-                         stored, other, *value);
+    store += fmt::format(
+        "      {{\n        const R a = As<{}>(value){};\n        value = {};\n      }}\n", stored,
+        other, *value);
   }
   product.results.AddOutput(call, 0, "y");
   store += "      Store(y, at, value);";
