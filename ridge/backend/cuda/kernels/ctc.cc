@@ -1,8 +1,10 @@
-// ctc_loss and its gradient: log(sum(exp)) of each frame by a block; then a block a sample walks the
-// frames, its threads the states of the lattice, in double (graph/ops/shared/ctc.h).
+// ctc_loss and its gradient: log(sum(exp)) of each frame by a block; then a block a sample walks
+// the frames, its threads the states of the lattice, in double (graph/ops/shared/ctc.h).
 //
-// The gradient keeps alpha of all frames in workspace, walks back with beta, and collects the states
-// of a class in one order, so nothing is added at the same time.
+// The gradient keeps alpha of all frames in workspace, walks back with beta, and collects the
+// states of a class in one order, so nothing is added at the same time.
+#include "ridge/graph/ops/shared/ctc.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "ridge/backend/cuda/kernels/row_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
-#include "ridge/graph/ops/shared/ctc.h"
 
 namespace ridge::cuda {
 namespace {
@@ -247,19 +248,22 @@ struct CtcText {
                   FillText(gradient ? kCtcGradText : kCtcLossText, values);
     const int64_t states = shape.batch * shape.max_states();
     const Argument sums = Take(text, frames.rows * 8), alphas = Take(text, states * depth() * 8);
-    std::vector<Argument> arguments = {Argument::Input(0), Argument::Input(1), Argument::Input(2),
-                                       Argument::Input(3), sums, alphas};
+    std::vector<Argument> arguments = {Argument::Input(0),
+                                       Argument::Input(1),
+                                       Argument::Input(2),
+                                       Argument::Input(3),
+                                       sums,
+                                       alphas};
     if (gradient) {
       arguments.push_back(Take(text, 3 * states * 8));
       arguments.push_back(Take(text, (states + shape.batch * shape.classes) * 4));
       arguments.push_back(Argument::Input(4));
     }
     arguments.push_back(Argument::Output(0));
-    text.launches = {{"frame_sums", BlocksForRows(frames.rows), frames.threads,
-                      {Argument::Input(0), sums}},
-                     {gradient ? "ctc_loss_grad" : "ctc_loss", BlocksForRows(shape.batch),
-                      ThreadsForRow(std::max(shape.max_states(), gradient ? shape.classes : 0)),
-                      arguments}};
+    text.launches = {
+        {"frame_sums", BlocksForRows(frames.rows), frames.threads, {Argument::Input(0), sums}},
+        {gradient ? "ctc_loss_grad" : "ctc_loss", BlocksForRows(shape.batch),
+         ThreadsForRow(std::max(shape.max_states(), gradient ? shape.classes : 0)), arguments}};
   }
 };
 

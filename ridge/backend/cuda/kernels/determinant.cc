@@ -128,10 +128,8 @@ const char* WriteDeterminant(const OpDef& op, const OpCall& call, KernelText& te
   const int64_t most = std::max<int64_t>(kMostMatrixBytes / std::max<int64_t>(doubles * 8, 1), 1);
   const int64_t blocks = std::min(BlocksForRows(matrices), most);
   text.workspace_bytes = RoundUp(blocks * doubles * 8, 256);
-  text.launches = {{op.name,
-                    blocks,
-                    threads,
-                    {Argument::Input(0), Argument::Output(0), Argument::Workspace()}}};
+  text.launches = {
+      {op.name, blocks, threads, {Argument::Input(0), Argument::Output(0), Argument::Workspace()}}};
   return nullptr;
 }
 

@@ -100,9 +100,8 @@ std::string MomentText::Functions() const {
   return FillText(
       kCodeText,
       {{"name", name_},
-       {"values", Literals(256, [&](size_t i) {
-          return DynamicValue(slots_.signs, static_cast<int>(i));
-        })},
+       {"values",
+        Literals(256, [&](size_t i) { return DynamicValue(slots_.signs, static_cast<int>(i)); })},
        {"scale", Literals(kDecades, [&](size_t d) { return decades.scale[d]; })},
        {"top", Literal(decades.top)},
        {"top_rank", top_rank},
@@ -112,9 +111,10 @@ std::string MomentText::Functions() const {
 }
 
 std::string MomentText::LoadPackText(int pack) const {
-  return fmt::format("    const Pack<{0}, {2}> {1}_p = LoadPack<{2}>({1}_in, group);\n"
-                     "    Pack<{0}, {2}> {1}_q;\n",
-                     stored_, name_, pack);
+  return fmt::format(
+      "    const Pack<{0}, {2}> {1}_p = LoadPack<{2}>({1}_in, group);\n"
+      "    Pack<{0}, {2}> {1}_q;\n",
+      stored_, name_, pack);
 }
 
 std::string MomentText::ElementText() const {

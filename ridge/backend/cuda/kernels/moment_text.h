@@ -7,8 +7,8 @@
 
 namespace ridge::cuda {
 
-// The moment `name`, a variable of type R in the kernel, its arrays `name`_in and `name`_out, and of
-// kCoded `name`_absmax_in and `name`_absmax_out.
+// The moment `name`, a variable of type R in the kernel, its arrays `name`_in and `name`_out, and
+// of kCoded `name`_absmax_in and `name`_absmax_out.
 class MomentText {
  public:
   MomentText(const OpCall& call, const MomentSlots& slots, std::string name);

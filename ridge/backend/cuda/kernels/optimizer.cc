@@ -52,7 +52,8 @@ $store
 )cuda";
 
 // Steps give `next`, the new parameter, and change the moments.
-constexpr const char* kAdamScalars = R"cuda(  const R lr = (R)Load(lr_in, 0), t = (R)Load(step_in, 0);
+constexpr const char* kAdamScalars =
+    R"cuda(  const R lr = (R)Load(lr_in, 0), t = (R)Load(step_in, 0);
   const R step_size = lr / -expm1(t * $log_beta1);
   const R correction = sqrt(-expm1(t * $log_beta2)), kept = $kept;)cuda";
 constexpr const char* kAdamStep = R"cuda(      const R g = $gradient;
@@ -121,8 +122,8 @@ class UpdateWriter {
       AddInput(update_.rng, "rng");
       source = RoundingText(call_.integer("stream"));
       scalars += "\n  const ElementKey key = ElementKeyOf(rng_in);";
-      store = fmt::format("      const u32 word = ElementWord(key, (u32)(group * {} + k));\n",
-                          Pack());
+      store =
+          fmt::format("      const u32 word = ElementWord(key, (u32)(group * {} + k));\n", Pack());
     }
     const int pack = Pack();
     return source +
@@ -142,14 +143,13 @@ class UpdateWriter {
 
   std::string Coded() const {
     return OfMoments([](auto& m) { return m.Functions(); }) +
-           FillText(kCodedText,
-                    {{"parameters", parameters_},
-                     {"scalars", update_.scalars_text},
-                     {"blocks", std::to_string(CodeBlocks(elements_))},
-                     {"elements", std::to_string(elements_)},
-                     {"load", OfMoments([](auto& m) { return m.LoadCodeText(); })},
-                     {"step", update_.step},
-                     {"store", OfMoments([](auto& m) { return m.StoreCodeText(); })}});
+           FillText(kCodedText, {{"parameters", parameters_},
+                                 {"scalars", update_.scalars_text},
+                                 {"blocks", std::to_string(CodeBlocks(elements_))},
+                                 {"elements", std::to_string(elements_)},
+                                 {"load", OfMoments([](auto& m) { return m.LoadCodeText(); })},
+                                 {"step", update_.step},
+                                 {"store", OfMoments([](auto& m) { return m.StoreCodeText(); })}});
   }
 
   const OpCall& call_;
@@ -171,12 +171,13 @@ const char* WriteAdam(const OpDef&, const OpCall& call, KernelText& text) {
       FillText(kAdamScalars, {{"log_beta1", Literal(std::log(beta1))},
                               {"log_beta2", Literal(std::log(beta2))},
                               {"kept", decoupled ? "R(1) - lr * " + decay : "R(1)"}});
-  update.step = FillText(kAdamStep, {{"gradient", decoupled ? "grad" : "grad + " + decay + " * param"},
-                                     {"beta1", Literal(beta1)},
-                                     {"rest1", Literal(1 - beta1)},
-                                     {"beta2", Literal(beta2)},
-                                     {"rest2", Literal(1 - beta2)},
-                                     {"epsilon", Literal(call.number("epsilon"))}});
+  update.step =
+      FillText(kAdamStep, {{"gradient", decoupled ? "grad" : "grad + " + decay + " * param"},
+                           {"beta1", Literal(beta1)},
+                           {"rest1", Literal(1 - beta1)},
+                           {"beta2", Literal(beta2)},
+                           {"rest2", Literal(1 - beta2)},
+                           {"epsilon", Literal(call.number("epsilon"))}});
   UpdateWriter(call, update).Write(text);
   return nullptr;
 }
@@ -185,7 +186,8 @@ const char* WriteSgd(const OpDef&, const OpCall& call, KernelText& text) {
   const std::string momentum = Literal(call.number("momentum"));
   Update update{.scalars = {2}, .names = {"lr"}, .rng = kSgdBuffer.rng};
   update.scalars_text = kSgdScalars;
-  update.step = fmt::format("      R g = grad + {} * param;\n", Literal(call.number("weight_decay")));
+  update.step =
+      fmt::format("      R g = grad + {} * param;\n", Literal(call.number("weight_decay")));
   if (call.has_input(kSgdBuffer.input)) {
     update.moments = {{call, kSgdBuffer, "buffer"}};
     update.step += fmt::format("      buffer = {} * buffer + g;\n", momentum);

@@ -11,6 +11,7 @@ namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kRowPackBytes = 16;
+constexpr int kReadAhead = 8;  // elements of a thread that are asked for at once
 
 constexpr std::string_view kLoadNumbers = R"cuda(
 template <class T> RIDGE_FUNCTION Pack<R, $pack> LoadNumbers(const T* p, i64 group) {
@@ -66,7 +67,7 @@ TextValues RowShape::Values() const {
   const std::string each_group = fmt::format(
       "\n#pragma unroll{}\n    for (int j = 0, g = threadIdx.x; j < {}; ++j, g += {})\n"
       "      if (g < {})",
-      keeps ? "" : " 2", each, threads, groups());
+      keeps ? "" : fmt::format(" {}", std::max(kReadAhead / pack, 2)), each, threads, groups());
   return {{"rows", std::to_string(rows)},
           {"extent", fmt::format("{}ll", extent)},
           {"count", fmt::format("R({}.0)", std::max<int64_t>(extent, 1))},

@@ -166,20 +166,19 @@ const char* WriteProductGrad(const OpDef&, const OpCall& call, KernelText& text)
   const char* stored = StorageType(x.dtype);
   text.source = FillText(kScanFunctions, {{"R", ComputeType(x.dtype)}});
   text.workspace_bytes = RoundUp(x.elements() * (x.dtype == DType::kF64 ? 8 : 4), 256);
-  lines.AddPass(text, "products", "Products", reverse, fmt::format("const {}* x, R* products", stored),
-                "own.value = (R)Load(x, at);", "products[at] = before.value;",
-                {Argument::Input(0), Argument::Workspace()});
+  lines.AddPass(text, "products", "Products", reverse,
+                fmt::format("const {}* x, R* products", stored), "own.value = (R)Load(x, at);",
+                "products[at] = before.value;", {Argument::Input(0), Argument::Workspace()});
   const char* load = exclusive ? "own.factor = (R)Load(x, at);\n"
                                  "        own.value = (R)Load(dy, at);"
                                : "own.factor = (R)Load(x, at);\n"
                                  "        own.value = own.factor * (R)Load(dy, at);";
   const char* store = exclusive ? "Store(dx, at, products[at] * before.value);"
                                 : "Store(dx, at, products[at] * (before.value + (R)Load(dy, at)));";
-  lines.AddPass(text, "product_grads", "Maps", !reverse,
-                fmt::format("const {0}* x, const {0}* dy, const R* products, {0}* dx", stored), load,
-                store,
-                {Argument::Input(0), Argument::Input(1), Argument::Workspace(),
-                 Argument::Output(0)});
+  lines.AddPass(
+      text, "product_grads", "Maps", !reverse,
+      fmt::format("const {0}* x, const {0}* dy, const R* products, {0}* dx", stored), load, store,
+      {Argument::Input(0), Argument::Input(1), Argument::Workspace(), Argument::Output(0)});
   return nullptr;
 }
 

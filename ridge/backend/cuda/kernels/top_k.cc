@@ -102,10 +102,10 @@ void WriteSort(int64_t lines, int64_t extent, const char* stored, bool wide, Tex
   const std::string own = fmt::format("const {0}* x, {0}* values, i64* places", stored);
   values.emplace_back("parameters", shared ? own : own + ", Entry* workspace");
   values.emplace_back("padded", std::to_string(padded));
-  values.emplace_back("entries",
-                      shared ? fmt::format("__shared__ Entry entries[{}];", padded)
-                             : fmt::format("Entry* const entries = workspace + (i64)blockIdx.x * {};",
-                                           padded));
+  values.emplace_back(
+      "entries",
+      shared ? fmt::format("__shared__ Entry entries[{}];", padded)
+             : fmt::format("Entry* const entries = workspace + (i64)blockIdx.x * {};", padded));
   text.source += FillText(kSortText, values);
   text.launches = {{"top_k",
                     blocks,
