@@ -80,7 +80,7 @@ RIDGE_KERNEL void $name(const $T* x, $U* y) {
     if (o < $outputs) {
       const $Index first = $first, begin = part * $span;
       const $Index end = part == $parts - 1 ? $packs : begin + $span;
-#pragma unroll 4
+#pragma unroll $ahead
       for ($Index g = begin + Own::Lane(); g < end; g += $lanes) {
         const $Index e = g * $pack;
         $take
@@ -123,6 +123,7 @@ std::string AccumulatorText(const std::string& op, const char* compute, int64_t 
 
 std::string PassText(const ReduceTile& tile, const ReduceView& view, TextValues values) {
   for (auto& value : tile.Values()) values.push_back(std::move(value));
+  values.emplace_back("ahead", tile.pack > 1 ? "4" : "8");
   values.emplace_back("first", view.FirstText("o"));
   const int64_t elements = std::max(tile.outputs * tile.width, tile.Tiles() * kBlockThreads);
   values.emplace_back("Index", IndexType(elements));

@@ -27,4 +27,8 @@ RowShape ShapeOfRows(int64_t rows, int64_t extent, int64_t element_bytes, int64_
 // REQUIRES: a type R before it.
 std::string RowText(const RowShape& shape);
 
+// BlockLogSumExp<Out>(const Row<T>&, R* scratch): log(sum(exp(row))), without overflow; the sum is
+// an R.
+std::string LogSumExpText(const RowShape& shape, const std::string& stored);
+
 }  // namespace ridge::cuda
