@@ -162,7 +162,7 @@ class ScatterWriter {
   }
 
   void WriteSorted(KernelText& text) {
-    RowSort sort{count_, view_.extent, index_dtype_, index_};
+    RowSort sort{count_, view_.extent, index_dtype_, Argument::Input(index_)};
     AppendSort(sort, text);
     const int64_t chunks = count_ / kChunk, chunk_elements = view_.outer * chunks * inner_;
     values_.insert(values_.end(), {{"chunk", std::to_string(kChunk)},
