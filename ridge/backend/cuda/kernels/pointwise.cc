@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
+#include "ridge/backend/cuda/kernels/pointwise_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/graph/expression.h"
 
@@ -82,14 +83,14 @@ $stores  }
 }
 )cuda";
 
-std::string KeyOf(const ExpressionStep& step) {
-  const auto form = step.attrs.find("approximate");
-  if (form == step.attrs.end() || step.attrs.text("approximate") == "none") return step.op->name;
-  return step.op->name + "/" + step.attrs.text("approximate");
+std::string KeyOf(const OpDef& op, const AttrMap& attrs) {
+  const auto form = attrs.find("approximate");
+  if (form == attrs.end() || attrs.text("approximate") == "none") return op.name;
+  return op.name + "/" + attrs.text("approximate");
 }
 
-const PointwiseText* FindRow(const ExpressionStep& step) {
-  const std::string key = KeyOf(step);
+const PointwiseText* FindRow(const OpDef& op, const AttrMap& attrs) {
+  const std::string key = KeyOf(op, attrs);
   for (const PointwiseText& row : kPointwiseRows) {
     if (row.op == key) return &row;
   }
@@ -116,6 +117,22 @@ std::string AttrLiteral(const Attr& attr) {
   return "";
 }
 
+}  // namespace
+
+std::string PointwiseFunctions(const std::string& compute) {
+  return FillText(kPointwiseFunctions, {{"R", compute}});
+}
+
+std::optional<std::string> PointwiseValue(const OpDef& op, const AttrMap& attrs) {
+  const PointwiseText* row = FindRow(op, attrs);
+  if (row == nullptr) return std::nullopt;
+  std::vector<std::pair<std::string_view, std::string>> numbers;
+  for (const auto& [name, attr] : attrs) numbers.emplace_back(name, AttrLiteral(attr));
+  return FillText(row->value, numbers);
+}
+
+namespace {
+
 class PointwiseWriter {
  public:
   PointwiseWriter(const Expression& expression, const ExpressionTypes& types, const OpCall& call)
@@ -135,7 +152,7 @@ class PointwiseWriter {
     }
     for (size_t o = 0; o < expression_.outputs.size(); ++o) AddOutput(o);
     const int64_t groups = elements_ / lanes_;
-    text.source = FillText(kPointwiseFunctions, {{"R", compute_}}) +
+    text.source = PointwiseFunctions(compute_) +
                   FillText(kPointwiseKernel, {{"parameters", parameters_},
                                               {"scalars", scalars_},
                                               {"groups", fmt::format("{}ll", groups)},
@@ -174,12 +191,24 @@ class PointwiseWriter {
   const char* AddStep(size_t s) {
     const ExpressionStep& step = expression_.steps[s];
     const DType to = types_.steps[s];
+<<<<<<< HEAD
+<<<<<<< HEAD
+    const std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
+    if (!value) return refusal::kExpression;
+    if (StorageType(to) == nullptr || Wraps(step, to)) return refusal::kDType;
+=======
     const PointwiseText* row = FindRow(step);
     if (row == nullptr) return refusal::kExpression;
     if (StorageType(to) == nullptr) return refusal::kDType;
     std::vector<std::pair<std::string_view, std::string>> numbers;
     for (const auto& [name, attr] : step.attrs) numbers.emplace_back(name, AttrLiteral(attr));
     const std::string value = Wraps(step, to) ? WrappedText(to) : FillText(row->value, numbers);
+>>>>>>> moves
+=======
+    const std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
+    if (!value) return refusal::kExpression;
+    if (StorageType(to) == nullptr || Wraps(step, to)) return refusal::kDType;
+>>>>>>> products
     steps_ += fmt::format("      R t{};\n      {{\n", s);
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const ExpressionOperand& operand = step.operands[k];
@@ -188,8 +217,8 @@ class PointwiseWriter {
     }
     const bool rounds = compute_ != StorageType(to);
     steps_ +=
-        rounds ? fmt::format("        t{} = As<{}>(R({}));\n      }}\n", s, StorageType(to), value)
-               : fmt::format("        t{} = {};\n      }}\n", s, value);
+        rounds ? fmt::format("        t{} = As<{}>(R({}));\n      }}\n", s, StorageType(to), *value)
+               : fmt::format("        t{} = {};\n      }}\n", s, *value);
     return nullptr;
   }
 
