@@ -191,24 +191,10 @@ class PointwiseWriter {
   const char* AddStep(size_t s) {
     const ExpressionStep& step = expression_.steps[s];
     const DType to = types_.steps[s];
-<<<<<<< HEAD
-<<<<<<< HEAD
-    const std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
-    if (!value) return refusal::kExpression;
-    if (StorageType(to) == nullptr || Wraps(step, to)) return refusal::kDType;
-=======
-    const PointwiseText* row = FindRow(step);
-    if (row == nullptr) return refusal::kExpression;
     if (StorageType(to) == nullptr) return refusal::kDType;
-    std::vector<std::pair<std::string_view, std::string>> numbers;
-    for (const auto& [name, attr] : step.attrs) numbers.emplace_back(name, AttrLiteral(attr));
-    const std::string value = Wraps(step, to) ? WrappedText(to) : FillText(row->value, numbers);
->>>>>>> moves
-=======
-    const std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
+    std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
     if (!value) return refusal::kExpression;
-    if (StorageType(to) == nullptr || Wraps(step, to)) return refusal::kDType;
->>>>>>> products
+    if (Wraps(step, to)) value = WrappedText(to);
     steps_ += fmt::format("      R t{};\n      {{\n", s);
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const ExpressionOperand& operand = step.operands[k];
