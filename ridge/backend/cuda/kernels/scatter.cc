@@ -23,7 +23,7 @@ constexpr std::string_view kScatterFunctions = R"cuda(
 typedef $T T;
 typedef $R R;
 typedef Pack<T, $lanes> TPack;
-struct RPack { R at[$lanes]; };
+typedef Pack<R, $lanes> RPack;
 RIDGE_FUNCTION R Combined(R a, R b) { return $combined; }
 RIDGE_FUNCTION RPack ReadPack(const T* p, i64 group) {
   const TPack pack = LoadPack<$lanes>(p, group);
