@@ -23,7 +23,7 @@ constexpr std::string_view kScatterFunctions = R"cuda(
 typedef $T T;
 typedef $R R;
 typedef Pack<T, $lanes> TPack;
-struct RPack { R at[$lanes]; };
+typedef Pack<R, $lanes> RPack;
 RIDGE_FUNCTION R Combined(R a, R b) { return $combined; }
 RIDGE_FUNCTION RPack ReadPack(const T* p, i64 group) {
   const TPack pack = LoadPack<$lanes>(p, group);
@@ -160,7 +160,7 @@ class ScatterWriter {
   }
 
   void WriteSorted(KernelText& text) {
-    RowSort sort{count_, view_.extent, index_dtype_, index_};
+    RowSort sort{count_, view_.extent, index_dtype_, Argument::Input(index_)};
     AppendSort(sort, text);
     const int64_t chunks = count_ / kChunk, chunk_elements = view_.outer * chunks * inner_;
     values_.insert(values_.end(), {{"chunk", std::to_string(kChunk)},

@@ -159,7 +159,7 @@ void AppendSort(RowSort& sort, KernelText& text) {
                            {"number", first ? "(u32)i" : "numbers[i]"}});
     text.source += FillText(kPassText, own);
     const int from = (pass + 1) % 2, to = pass % 2;
-    std::vector<Argument> inputs = {Argument::Input(sort.input)};
+    std::vector<Argument> inputs = {sort.indices};
     if (!first) inputs = {Argument::Workspace(rows[from]), Argument::Workspace(numbers[from])};
     std::vector<Argument> count = inputs, move = inputs;
     count.push_back(Argument::Workspace(counts));

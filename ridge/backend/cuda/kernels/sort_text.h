@@ -17,7 +17,7 @@ struct RowSort {
   int64_t count = 0;
   int64_t extent = 0;
   DType index_dtype = DType::kI64;
-  int input = 0;  // that holds the indices
+  Argument indices = {};
 
   // Where in the workspace the results lie, u32 each: rows in ascending order ([count], `extent`
   // for none), the number of the index of each, and the first of each row ([extent + 1]).
