@@ -85,7 +85,6 @@ Result<std::unique_ptr<TextProgram>> TextProgram::Compile(const std::vector<std:
   const TempFolder folder;
   const std::string in = folder.File("kernels.cc"), out = folder.File("kernels.so");
   RIDGE_RETURN_IF_ERROR(WriteFileAtomically(in, text));
-  if (std::getenv("DUMPX")) { std::string all(cuda::Prelude()); size_t q = 0; for (auto& s : sources) { std::string t = s; for (const auto& n : FunctionsOf(s)) { size_t at = t.find("RIDGE_KERNEL void " + n); t.replace(at, 18 + n.size(), "RIDGE_KERNEL void k" + std::to_string(q) + "_" + n); } all += "namespace n" + std::to_string(q++) + " {\n" + t + "\n}\n"; } (void)WriteFileAtomically(std::getenv("DUMPX"), all); }
   if (std::system(CompilerCommand(in, out).c_str()) != 0) {
     const Result<std::string> log = ReadFile(out + ".log");
     return Status(ErrorCode::kInternal, log.ok() ? *log : log.status().message());
