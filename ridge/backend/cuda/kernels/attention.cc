@@ -1,9 +1,12 @@
 // attention and its gradient: scores tile by tile, never whole.
 //
-// Forward: a block has a tile of queries of one head and up to 128 columns of y, and passes over the
-// keys with a running maximum.  Backward: first delta = sum(dy y) - dlogsumexp a query; then dq by
-// blocks of queries that pass over keys, dk and dv by blocks of keys that pass over the queries of
-// all heads that read them.  Each computes the scores of a tile again, and nothing is added by two.
+// Forward: a block has a tile of queries of one head and up to 128 columns of y, and passes over
+// the keys with a running maximum.  Backward: first delta = sum(dy y) - dlogsumexp a query; then dq
+// by blocks of queries that pass over keys, dk and dv by blocks of keys that pass over the queries
+// of all heads that read them.  Each computes the scores of a tile again, and nothing is added by
+// two.
+#include "ridge/graph/ops/shared/attention.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +18,6 @@
 #include "ridge/backend/cuda/kernels/product_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
-#include "ridge/graph/ops/shared/attention.h"
 
 namespace ridge::cuda {
 namespace {
@@ -350,11 +352,10 @@ class AttentionWriter {
                    {"keys", Number(e_.keys)},
                    {"scale", Literal(call_.number("scale"))}};
     const double cap = call_.number("softcap");
-    names.emplace_back("cap",
-                       cap > 0 ? fmt::format("  const R t = tanh(s / {0});\n  s = {0} * t;\n"
-                                             "  slope = R(1) - t * t;\n",
-                                             Literal(cap))
-                               : "");
+    names.emplace_back("cap", cap > 0 ? fmt::format("  const R t = tanh(s / {0});\n  s = {0} * t;\n"
+                                                    "  slope = R(1) - t * t;\n",
+                                                    Literal(cap))
+                                      : "");
     AddHidden(names);
     return FillText(kScoreText, names);
   }
@@ -401,8 +402,7 @@ class AttentionWriter {
                    {"less", less ? " - dlogsumexp[row]" : ""}};
     AddExtents(names);
     text.source += FillText(kDeltaText, names);
-    text.launches.push_back(
-        {"deltas", BlocksFor(rows * kWarpThreads), kBlockThreads, p.arguments});
+    text.launches.push_back({"deltas", BlocksFor(rows * kWarpThreads), kBlockThreads, p.arguments});
   }
 
   Parameters GradientParameters(Gradient of) const {
@@ -459,33 +459,31 @@ class AttentionWriter {
     const std::string begin =
         causal ? fmt::format("(Index)Limited((i64)row0 - {}ll, 0ll, {}ll)", offset_, e_.queries)
                : "0";
-    names.insert(
-        names.end(),
-        {{"query", queries ? "row" : "column"},
-         {"key", queries ? "column" : "row"},
-         {"query0", queries ? "row0" : "column0"},
-         {"key0", queries ? "column0" : "row0"},
-         {"first_head", queries ? "head" : "head * " + group},
-         {"last_head", queries ? "head + 1" : "(head + 1) * " + group},
-         {"begin", begin},
-         {"end", queries ? VisibleText("row0", tm) : Number(e_.queries)},
-         {"row_left", queries ? q : k},
-         {"column_left", queries ? k : q},
-         {"row_slope", queries ? dy : v},
-         {"column_slope", queries ? v : dy},
-         {"column_right", of == Gradient::kQ   ? k
-                          : of == Gradient::kK ? q
-                                               : dy},
-         {"grad_row", of == Gradient::kQ   ? "RowOfQ(b, head, row)"
-                      : of == Gradient::kK ? "RowOfK(b, head, row)"
-                                           : "RowOfV(b, head, row)"}});
+    names.insert(names.end(), {{"query", queries ? "row" : "column"},
+                               {"key", queries ? "column" : "row"},
+                               {"query0", queries ? "row0" : "column0"},
+                               {"key0", queries ? "column0" : "row0"},
+                               {"first_head", queries ? "head" : "head * " + group},
+                               {"last_head", queries ? "head + 1" : "(head + 1) * " + group},
+                               {"begin", begin},
+                               {"end", queries ? VisibleText("row0", tm) : Number(e_.queries)},
+                               {"row_left", queries ? q : k},
+                               {"column_left", queries ? k : q},
+                               {"row_slope", queries ? dy : v},
+                               {"column_slope", queries ? v : dy},
+                               {"column_right", of == Gradient::kQ   ? k
+                                                : of == Gradient::kK ? q
+                                                                     : dy},
+                               {"grad_row", of == Gradient::kQ   ? "RowOfQ(b, head, row)"
+                                            : of == Gradient::kK ? "RowOfK(b, head, row)"
+                                                                 : "RowOfV(b, head, row)"}});
   }
 
   // What ds has that p has not.
   void AddSlopes(Gradient of, Names& names) const {
     const bool slopes = of != Gradient::kV;
-    names.emplace_back(
-        "slope", slopes ? fmt::format(" * slope * {}", Literal(call_.number("scale"))) : "");
+    names.emplace_back("slope",
+                       slopes ? fmt::format(" * slope * {}", Literal(call_.number("scale"))) : "");
     names.emplace_back("slopes", slopes ? FillText(kSlopesText, names) : "");
   }
 

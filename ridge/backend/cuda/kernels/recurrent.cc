@@ -3,6 +3,8 @@
 // Forward: a warp has a number of the state and multiplies its rows of r by the states.  Backward:
 // first all numbers of a step, then their product with r, whose rows are shared out among groups of
 // threads.  States are kept in the type of the sums, in workspace.
+#include "ridge/graph/ops/shared/recurrent.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "ridge/backend/cuda/kernels/product_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
-#include "ridge/graph/ops/shared/recurrent.h"
 
 namespace ridge::cuda {
 namespace {
@@ -280,8 +281,7 @@ class RecurrentWriter {
     Parameters p;
     for (size_t i = 0; i < call_.inputs.size(); ++i)
       if (call_.has_input(i)) p.AddInput(call_, i, op_.inputs[i].name);
-    for (size_t o = 0; o < call_.outputs.size(); ++o)
-      p.AddOutput(call_, o, op_.outputs[o].name);
+    for (size_t o = 0; o < call_.outputs.size(); ++o) p.AddOutput(call_, o, op_.outputs[o].name);
     return p;
   }
 

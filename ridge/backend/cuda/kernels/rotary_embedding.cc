@@ -46,19 +46,19 @@ const char* WriteRotary(const OpDef& /*op*/, const OpCall& call, KernelText& tex
   p.AddInput(call, 1, "cosines");
   p.AddInput(call, 2, "sines");
   p.AddOutput(call, 0, "y");
-  text.source = FillText(
-      kRotaryText, {{"R", ComputeType(x.dtype)},
-                    {"Index", IndexType(x.elements())},
-                    {"parameters", p.text},
-                    {"pairs", std::to_string(pairs)},
-                    {"half", std::to_string(half)},
-                    {"width", std::to_string(width)},
-                    {"first", interleaved ? "2 * i" : "i"},
-                    {"second", interleaved ? "2 * i + 1" : fmt::format("i + {}", half)},
-                    {"cos1", TableText(call, 1, "p")},
-                    {"cos2", TableText(call, 1, "q")},
-                    {"sin1", TableText(call, 2, "p")},
-                    {"sin2", TableText(call, 2, "q")}});
+  text.source =
+      FillText(kRotaryText, {{"R", ComputeType(x.dtype)},
+                             {"Index", IndexType(x.elements())},
+                             {"parameters", p.text},
+                             {"pairs", std::to_string(pairs)},
+                             {"half", std::to_string(half)},
+                             {"width", std::to_string(width)},
+                             {"first", interleaved ? "2 * i" : "i"},
+                             {"second", interleaved ? "2 * i + 1" : fmt::format("i + {}", half)},
+                             {"cos1", TableText(call, 1, "p")},
+                             {"cos2", TableText(call, 1, "q")},
+                             {"sin1", TableText(call, 2, "p")},
+                             {"sin2", TableText(call, 2, "q")}});
   text.launches = {{"rotary_embedding", BlocksFor(pairs), kBlockThreads, p.arguments}};
   return nullptr;
 }
