@@ -138,18 +138,31 @@ function(ridge_compare_cuda_header target)
     SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-isystem${RIDGE_CUDA_HEADER}")
 endfunction()
 
-# CUDA's device on a driver that runs on the host: fake_cuda/libcuda.so.1, which the loader opens as
-# the real one; and the kernels of tests/fake_device on it.
+# What compiles kernels' texts for the host: tests/cuda_text/host_program.h.
+function(ridge_compile_for_host target)
+  target_compile_definitions(${target} PRIVATE
+    "RIDGE_HOST_COMPILER=\"${CMAKE_CXX_COMPILER}\""
+    "RIDGE_CUDA_TEXT_FOLDER=\"${PROJECT_SOURCE_DIR}/tests/cuda_text\"")
+endfunction()
+
+# CUDA's device on a driver and a compiler that run on the host: fake_cuda/libcuda.so.1 and
+# libnvrtc.so.13, which the loader opens as the real ones; and the kernels of tests/fake_device on it.
 function(ridge_add_fake_cuda layers)
   set(folder "${PROJECT_SOURCE_DIR}/tests/fake_cuda")
+  set(text_folder "${PROJECT_SOURCE_DIR}/tests/cuda_text")
   file(GLOB driver CONFIGURE_DEPENDS "${folder}/fake_*.cc")
-  add_library(ridge_fake_cuda SHARED ${driver})
+  add_library(ridge_fake_cuda SHARED ${driver} "${text_folder}/host_threads.cc")
+  target_link_libraries(ridge_fake_cuda PRIVATE ${CMAKE_DL_LIBS})
+  add_library(ridge_fake_nvrtc SHARED "${folder}/nvrtc/fake_nvrtc.cc" "${text_folder}/host_program.cc")
+  ridge_compile_for_host(ridge_fake_nvrtc)
+  set_target_properties(ridge_fake_nvrtc PROPERTIES OUTPUT_NAME nvrtc SOVERSION 13
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
   add_library(ridge_partial_cuda SHARED "${folder}/partial_driver.cc")
   set_target_properties(ridge_fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
   set_target_properties(ridge_partial_cuda PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
-  foreach(target ridge_fake_cuda ridge_partial_cuda)
+  foreach(target ridge_fake_cuda ridge_fake_nvrtc ridge_partial_cuda)
     target_link_libraries(${target} PRIVATE ridge_options)
   endforeach()
   file(GLOB tests CONFIGURE_DEPENDS "${folder}/*_test.cc" "${folder}/test_*.cc")
@@ -157,7 +170,7 @@ function(ridge_add_fake_cuda layers)
        "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc" "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc")
   ridge_add_test_program(ridge_fake_cuda_test SOURCES ${tests} LINK ${layers})
   if(TARGET ridge_fake_cuda_test)
-    add_dependencies(ridge_fake_cuda_test ridge_fake_cuda ridge_partial_cuda)
+    add_dependencies(ridge_fake_cuda_test ridge_fake_cuda ridge_fake_nvrtc ridge_partial_cuda)
     target_compile_definitions(ridge_fake_cuda_test
                                PRIVATE "RIDGE_FAKE_CUDA_FOLDER=\"${PROJECT_BINARY_DIR}/fake_cuda\"")
     ridge_compare_cuda_header(ridge_fake_cuda_test)
@@ -182,8 +195,7 @@ function(ridge_add_cuda_text)
             "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc"
     LINK ridge_backend)
   if(TARGET ridge_cuda_text_test)
-    target_compile_definitions(ridge_cuda_text_test PRIVATE
-      "RIDGE_HOST_COMPILER=\"${CMAKE_CXX_COMPILER}\"" "RIDGE_CUDA_TEXT_FOLDER=\"${folder}\"")
+    ridge_compile_for_host(ridge_cuda_text_test)
     target_link_libraries(ridge_cuda_text_test PRIVATE ${CMAKE_DL_LIBS})
   endif()
 endfunction()

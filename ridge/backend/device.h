@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "ridge/core/status.h"
 #include "ridge/lower/kernel_query.h"
@@ -77,6 +78,9 @@ class Device {
   virtual Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
   // Host memory that streams copy from and to best.
   virtual Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) = 0;
+  // Bytes of a memory of its own that are in use now, by this process and others; none where memory
+  // is the host's.
+  virtual std::optional<int64_t> used_bytes() { return std::nullopt; }
   virtual int streams() const = 0;
   virtual Stream& stream(int index) = 0;  // 0: the main one; they live as long as the device
   virtual std::unique_ptr<Event> MakeEvent() = 0;

@@ -68,6 +68,15 @@ Status CheckRecord(const BenchDeviceVerb& verb) {
   return Status();
 }
 
+// A GPU's kernels are timed by the rehearsal of each run.
+Status CheckIsHost(const std::string& device) {
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", device));
+  if (!gpu) return Status();
+  return Status(
+      ErrorCode::kDevice,
+      fmt::format("--device is '{}': bench device measures the CPU. hint: --device cpu", device));
+}
+
 Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   if (verb.tune) return RunTune({verb.models, verb.machine, verb.output, verb.json});
   if (!verb.models.empty()) {
@@ -77,7 +86,7 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   }
   RIDGE_RETURN_IF_ERROR(CheckRecord(verb));
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
-  RIDGE_RETURN_IF_ERROR(CheckDevice("--device", verb.machine.options.device));
+  RIDGE_RETURN_IF_ERROR(CheckIsHost(verb.machine.options.device));
   const int64_t asked = verb.machine.options.threads;
   const int threads = static_cast<int>(asked > 0 ? asked : AvailableThreads());
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,

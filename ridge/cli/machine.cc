@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/measure.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/cli/child_process.h"
+#include "ridge/cli/cuda_machine.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/core/files.h"
 #include "ridge/core/process.h"
@@ -132,22 +135,22 @@ void OpenedMachine::PlanRanks(int64_t ranks) {
   if (hardware != nullptr) machine.group = DeviceGroup{hardware.get(), ranks};
 }
 
-Status CheckDevice(const std::string& flag, const std::string& device) {
-  if (device == "cpu") return {};
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    return Status(
-        ErrorCode::kDevice,
-        fmt::format(
-            "{} is '{}': this version of ridge has no kernels for GPUs and trains on the CPU "
-            "only. hint: {} cpu",
-            flag, device, flag));
-  }
+Result<std::optional<int>> GpuOrdinal(const std::string& flag, const std::string& device) {
+  constexpr std::string_view kGpu = "cuda:";
+  if (device == "cpu") return std::optional<int>();
+  if (device == "cuda") return std::optional<int>(0);
+  int ordinal = -1;
+  const char* const end = device.data() + device.size();
+  const char* const number = device.starts_with(kGpu) ? device.data() + kGpu.size() : end;
+  const auto [rest, error] = std::from_chars(number, end, ordinal);
+  if (error == std::errc() && rest == end && ordinal >= 0) return std::optional<int>(ordinal);
   return InvalidArgument(fmt::format("{} is '{}'; it must be cpu or cuda[:N]", flag, device));
 }
 
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say) {
-  RIDGE_RETURN_IF_ERROR(CheckDevice("--device", choice.device));
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
+  if (gpu) return OpenCudaMachine(*gpu, say);
   RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
   const int threads = team.threads;
   OpenedMachine opened;
@@ -225,6 +228,7 @@ Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const Machine
 }
 
 std::function<Result<MachinePeaks>(DType)> PeaksOf(const OpenedMachine& opened) {
+  if (!opened.machine.in_host_memory()) return nullptr;
   return [threads = opened.backend->threads()](DType operands) {
     return Result<MachinePeaks>(
         MachinePeaks{BestMatmulFlops(threads, operands), BestTriadBytesPerS(threads)});

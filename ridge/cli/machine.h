@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ridge/backend/backend.h"
@@ -30,6 +31,7 @@ MachineChoice ChoiceOf(const TrainFlags& flags);
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 
 struct OpenedMachine {
+  std::unique_ptr<Device> device;        // that the backend does not own; it goes last
   std::unique_ptr<Backend> backend;      // null for a device that is not here
   std::unique_ptr<KernelQuery> planned;  // of such a device
   std::unique_ptr<Hardware> hardware;    // of one of the catalog
@@ -39,14 +41,15 @@ struct OpenedMachine {
   void PlanRanks(int64_t ranks);
 };
 
-// Checks that the device exists.  Fails with kDevice for cuda, kInvalidArgument for an unknown
-// name.
-Status CheckDevice(const std::string& flag, const std::string& device);
+// N of "cuda:N", 0 of "cuda", none of "cpu".  Fails with kInvalidArgument for the name of no
+// device.
+Result<std::optional<int>> GpuOrdinal(const std::string& flag, const std::string& device);
 
 // The backend with the stored profile, or with a quick one that is measured and stored after a
 // notice to `say`.  A child process measures, because the buffers would stay in this process's peak
 // memory.  With `--kernels tuned` loads the measured seconds of kernels.
-// Fails with kInvalidData when there are none for this machine and library.
+// Fails with kInvalidData when there are none for this machine and library.  A GPU is opened as
+// cuda_machine.h says.
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
 

@@ -13,6 +13,7 @@
 #include "ridge/measure/bench_job.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/tree_sums.h"
+#include "ridge/runtime/peak_memory.h"
 
 namespace ridge {
 namespace {
@@ -90,7 +91,7 @@ Status Bench::ReadRanks() {
 }
 
 void Bench::ReadFigures() {
-  const int64_t peak = ReadProcessMemory().peak_resident_bytes;
+  const int64_t peak = MeasuredPeakBytes(machine_.backend->device());
   const std::vector<double> timed(seconds_.begin() + static_cast<int64_t>(WarmUp()),
                                   seconds_.end());
   const double median = Median(timed);

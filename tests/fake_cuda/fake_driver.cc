@@ -6,6 +6,7 @@
 
 #include "tests/fake_cuda/fake_hooks.h"
 #include "tests/fake_cuda/fake_memory.h"
+#include "tests/fake_cuda/fake_module.h"
 #include "tests/fake_cuda/fake_stream.h"
 
 namespace ridge::fake_cuda {
@@ -89,6 +90,8 @@ DriverCode cuGetErrorName(DriverCode code, const char** name) {
       {DriverCode::kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
       {DriverCode::kStubLibrary, "CUDA_ERROR_STUB_LIBRARY"},
       {DriverCode::kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},
+      {DriverCode::kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {DriverCode::kNotFound, "CUDA_ERROR_NOT_FOUND"},
       {DriverCode::kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {DriverCode::kEccUncorrectable, "CUDA_ERROR_ECC_UNCORRECTABLE"},
       {DriverCode::kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
@@ -343,6 +346,35 @@ DriverCode cuEventElapsedTime_v2(float* milliseconds, EventHandle begin, EventHa
   if (const DriverCode code = In(begin).Seconds(&from); code != kOk) return code;
   if (const DriverCode code = In(end).Seconds(&to); code != kOk) return code;
   *milliseconds = static_cast<float>((to - from) * 1e3);
+  return kOk;
+}
+
+// --- kernels -------------------------------------------------------------------------------------
+
+DriverCode cuModuleLoadData(ModuleHandle* module, const void* image) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return LoadModule(module, image);
+}
+
+DriverCode cuModuleUnload(ModuleHandle module) {
+  const DriverCode code = End(__func__);
+  UnloadModule(module);
+  return code;
+}
+
+DriverCode cuModuleGetFunction(FunctionHandle* function, ModuleHandle module, const char* name) {
+  RIDGE_FAKE_IN_CONTEXT;
+  return FindFunction(function, module, name);
+}
+
+DriverCode cuLaunchKernel(FunctionHandle function, unsigned int grid_x, unsigned int grid_y,
+                          unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                          unsigned int block_z, unsigned int, StreamHandle stream, void** arguments,
+                          void**) {
+  RIDGE_FAKE_IN_CONTEXT;
+  if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1)
+    return DriverCode::kInvalidValue;
+  In(stream).Push(LaunchOf(function, grid_x, block_x, arguments));
   return kOk;
 }
 

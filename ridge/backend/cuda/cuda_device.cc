@@ -97,4 +97,9 @@ Result<int64_t> CudaDevice::FreeBytes() {
   return static_cast<int64_t>(free);
 }
 
+std::optional<int64_t> CudaDevice::used_bytes() {
+  const Result<int64_t> free = FreeBytes();
+  return gpu_.memory_bytes - (free.ok() ? *free : 0);
+}
+
 }  // namespace ridge::cuda

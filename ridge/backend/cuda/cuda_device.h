@@ -1,4 +1,4 @@
-// CudaDevice: a GPU of NVIDIA by its driver alone: memory, streams and events.  It has no kernels.
+// CudaDevice: a GPU of NVIDIA by its driver alone: memory, streams and events.
 //
 // The host cannot follow an address of its memory.  Any thread may enqueue, one at a time.
 #pragma once
@@ -28,6 +28,8 @@ class CudaDevice : public Device {
   MemorySpace memory_space() const override;
   Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
   Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) override;
+  // By the driver's count, with the contexts of all processes.
+  std::optional<int64_t> used_bytes() override;
   // Those for kernels.
   int streams() const override { return static_cast<int>(compute_.size()); }
   Stream& stream(int index) override { return *compute_[static_cast<size_t>(index)]; }
@@ -38,6 +40,7 @@ class CudaDevice : public Device {
   void ForEachPart(int parts, PartFunction f) override;
 
   const GpuFacts& gpu() const { return gpu_; }
+  CudaContext& context() { return *context_; }
   // What the driver says is free.
   Result<int64_t> FreeBytes();
 

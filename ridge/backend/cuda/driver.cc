@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "ridge/backend/cuda/library_search.h"
+
 namespace ridge::cuda {
 namespace {
 
@@ -54,12 +56,6 @@ bool OpenLibrary(const DriverSearch& search, Driver& driver) {
     driver.library = ::dlopen(soname, kMode);
   }
   return driver.library != nullptr;
-}
-
-// The file that has this function.
-std::string PathOf(const void* function, const std::string& otherwise) {
-  Dl_info info;
-  return ::dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : otherwise;
 }
 
 Status Stub(const Driver& driver) {
@@ -167,7 +163,7 @@ Result<Driver> LoadDriver(const DriverSearch& search) {
     return NoDriver(fmt::format("{} has no cuDriverGetVersion: it is no CUDA driver", driver.path),
                     kHintInstall);
   }
-  driver.path = PathOf(reinterpret_cast<const void*>(driver.DriverGetVersion), driver.path);
+  driver.path = FileOfFunction(reinterpret_cast<const void*>(driver.DriverGetVersion), driver.path);
   RIDGE_RETURN_IF_ERROR(ReadVersion(driver));
   RIDGE_RETURN_IF_ERROR(ResolveAll(driver));
   return driver;

@@ -18,9 +18,11 @@ enum class DriverCode : int {
   kStubLibrary = 34,
   kNoDevice = 100,
   kInvalidDevice = 101,
+  kInvalidImage = 200,
   kInvalidContext = 201,
   kEccUncorrectable = 214,
   kInvalidHandle = 400,
+  kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
   kLaunchTimeout = 702,
@@ -42,6 +44,8 @@ using AllocationHandle = uint64_t;  // CUmemGenericAllocationHandle
 using ContextHandle = struct ContextOpaque*;
 using StreamHandle = struct StreamOpaque*;
 using EventHandle = struct EventOpaque*;
+using ModuleHandle = struct ModuleOpaque*;
+using FunctionHandle = struct FunctionOpaque*;
 
 // CUdevice_attribute.
 enum class DeviceAttribute : int {
@@ -137,7 +141,15 @@ struct Uuid {
   F(EventDestroy, cuEventDestroy_v2, (EventHandle event))                                         \
   F(EventRecord, cuEventRecord, (EventHandle event, StreamHandle stream))                         \
   F(EventElapsedTime, cuEventElapsedTime_v2,                                                      \
-    (float* milliseconds, EventHandle begin, EventHandle end))
+    (float* milliseconds, EventHandle begin, EventHandle end))                                    \
+  F(ModuleLoadData, cuModuleLoadData, (ModuleHandle * module, const void* image))                 \
+  F(ModuleUnload, cuModuleUnload, (ModuleHandle module))                                          \
+  F(ModuleGetFunction, cuModuleGetFunction,                                                       \
+    (FunctionHandle * function, ModuleHandle module, const char* name))                           \
+  F(LaunchKernel, cuLaunchKernel,                                                                 \
+    (FunctionHandle function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,      \
+     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, \
+     StreamHandle stream, void** arguments, void** extra))
 
 // The functions of a driver that was opened.
 struct DriverTable {

@@ -99,13 +99,13 @@ Result<PrecisionChoice> SearchWith(const SearchRequest& query, const std::string
 
 int64_t LimitBytes(const TrainOptions& options, const Machine& machine) {
   if (options.fit_bytes > 0) return options.fit_bytes;
-  if (machine.is_here()) return AvailableMemoryBytes();
+  if (machine.in_host_memory()) return AvailableMemoryBytes();
   return machine.memory_bytes > 0 ? machine.memory_bytes : kUnknownLimit;
 }
 
 std::string LimitName(const TrainOptions& options, const Machine& machine) {
   if (options.fit_bytes > 0) return "--fit allows";
-  return (machine.is_here() ? "this machine" : machine.profile.name) + " has";
+  return (machine.in_host_memory() ? "this machine" : machine.profile.name) + " has";
 }
 
 // The candidate that was taken.
@@ -225,8 +225,8 @@ Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, co
   if (const ValueId lr = forward.FindValue(kLrInput); lr != kNoValue)
     job.lr_dtype = forward.type(lr).dtype;
   // Data are in the memory of the host, and read there.
-  const bool counts_data = data != nullptr && machine.is_here();
-  if (counts_data) TakeReading(*data, machine, job);
+  if (data != nullptr && machine.is_here()) TakeReading(*data, machine, job);
+  const bool counts_data = data != nullptr && machine.in_host_memory();
   job.data_bytes = counts_data ? PlannedDataBytes(*data, options.batch) : 0;
   job.limit_bytes = LimitBytes(options, machine);
   job.limit_name = LimitName(options, machine);

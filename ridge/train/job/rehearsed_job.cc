@@ -90,6 +90,11 @@ Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Execut
   return Status();
 }
 
+// Of a memory of its own: contexts and modules, all of which are loaded.
+int64_t DeviceRuntimeBytes(const Machine& machine, const Executor& executor) {
+  return machine.backend->device().used_bytes().value_or(0) - executor.arena().bytes();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobData* data,
@@ -115,8 +120,10 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   }
   const int64_t data_now =
       data == nullptr ? 0 : ResidentBytes({data->train, data->validation, data->test});
-  const int64_t runtime = MeasuredRuntimeBytes(*executor, data_now, job.data_bytes);
-  EstimateJob(data, runtime + to_come, executor->program(), job);
+  const int64_t runtime = machine.in_host_memory()
+                              ? MeasuredRuntimeBytes(*executor, data_now, job.data_bytes) + to_come
+                              : DeviceRuntimeBytes(machine, *executor);
+  EstimateJob(data, runtime, executor->program(), job);
   return executor;
 }
 

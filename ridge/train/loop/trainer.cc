@@ -17,6 +17,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/kernel_times.h"
+#include "ridge/runtime/peak_memory.h"
 #include "ridge/runtime/stage_variables.h"
 #include "ridge/train/job/balanced_classes.h"
 #include "ridge/train/job/rehearsed_job.h"
@@ -729,7 +730,9 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s,
                      job_.modelled_step_s};
   summary.planned.input_bytes = PlannedInputBytes(job_);
-  summary.measured.input_bytes = MeasuredSlotBytes() + data_.held_bytes + result.pipeline_bytes;
+  const int64_t data_bytes =
+      machine_.in_host_memory() ? data_.held_bytes + result.pipeline_bytes : 0;
+  summary.measured.input_bytes = MeasuredSlotBytes() + data_bytes;
   summary.measured.arena_bytes = executor_->arena().resident_bytes();
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;
@@ -742,7 +745,7 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.ridge_version = kRidgeVersion;
   summary.device = machine_.profile.name;
   summary.threads = machine_.backend->threads();
-  summary.measured.peak_bytes = ReadProcessMemory().peak_resident_bytes;
+  summary.measured.peak_bytes = MeasuredPeakBytes(machine_.backend->device());
   return Status();
 }
 

@@ -51,6 +51,8 @@ struct Machine {
   bool adds_in_tree() const { return ranks > 1 || communicator != nullptr; }
 
   bool is_here() const { return backend != nullptr; }
+  // Plans count the bytes of this process; else those of the device.
+  bool in_host_memory() const { return is_here() && !backend->device().used_bytes(); }
   KernelQuery& query() const { return is_here() ? *backend : *planned; }
   Roofline measured() const { return Roofline(profile); }  // predicts the seconds of a plan
 };

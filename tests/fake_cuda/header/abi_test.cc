@@ -76,6 +76,8 @@ static_assert(Is(DriverCode::kNotInitialized, CUDA_ERROR_NOT_INITIALIZED));
 static_assert(Is(DriverCode::kStubLibrary, CUDA_ERROR_STUB_LIBRARY));
 static_assert(Is(DriverCode::kNoDevice, CUDA_ERROR_NO_DEVICE));
 static_assert(Is(DriverCode::kInvalidDevice, CUDA_ERROR_INVALID_DEVICE));
+static_assert(Is(DriverCode::kInvalidImage, CUDA_ERROR_INVALID_IMAGE));
+static_assert(Is(DriverCode::kNotFound, CUDA_ERROR_NOT_FOUND));
 static_assert(Is(DriverCode::kInvalidContext, CUDA_ERROR_INVALID_CONTEXT));
 static_assert(Is(DriverCode::kEccUncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE));
 static_assert(Is(DriverCode::kInvalidHandle, CUDA_ERROR_INVALID_HANDLE));

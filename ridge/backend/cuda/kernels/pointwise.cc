@@ -6,6 +6,7 @@
 // before it writes, and writes only where it read: any output may overwrite a full-size input.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
@@ -61,6 +62,13 @@ RIDGE_FUNCTION u64 BitsOf(R x) {
   else Store(&bits, 0, x);
   return bits;
 }
+// The low bits of a whole number: those below `end`, then negative ones.
+RIDGE_FUNCTION double Wrapped(double x, double modulus, double end) {
+  if (!(fabs(x) < Infinity<double>())) return 0;
+  double low = fmod(trunc(x), modulus);
+  if (low < 0) low += modulus;
+  return low < end ? low : low - modulus;
+}
 RIDGE_FUNCTION R NumberOf(u64 bits, bool negative) { return negative ? R((i64)bits) : R(bits); }
 )cuda";
 
@@ -89,10 +97,16 @@ const PointwiseText* FindRow(const OpDef& op, const AttrMap& attrs) {
   return nullptr;
 }
 
-// What a cast cannot do here: keep low bits.
+// Whether a cast keeps low bits.
 bool Wraps(const ExpressionStep& step, DType to) {
   return step.op->name == "cast" && !IsFloat(to) && to != DType::kBool &&
          step.attrs.integer("saturate") == 0;
+}
+
+std::string WrappedText(DType to) {
+  const double modulus = std::ldexp(1.0, IntegerBits(to));
+  const double end = IsSigned(to) ? modulus / 2 : modulus;
+  return fmt::format("Wrapped(a, {:.1f}, {:.1f})", modulus, end);
 }
 
 std::string AttrLiteral(const Attr& attr) {
@@ -177,9 +191,10 @@ class PointwiseWriter {
   const char* AddStep(size_t s) {
     const ExpressionStep& step = expression_.steps[s];
     const DType to = types_.steps[s];
-    const std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
+    if (StorageType(to) == nullptr) return refusal::kDType;
+    std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
     if (!value) return refusal::kExpression;
-    if (StorageType(to) == nullptr || Wraps(step, to)) return refusal::kDType;
+    if (Wraps(step, to)) value = WrappedText(to);
     steps_ += fmt::format("      R t{};\n      {{\n", s);
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const ExpressionOperand& operand = step.operands[k];

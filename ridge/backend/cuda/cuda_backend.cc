@@ -1,0 +1,117 @@
+#include "ridge/backend/cuda/cuda_backend.h"
+
+#include <map>
+
+#include "ridge/backend/cuda/cuda_kernel.h"
+#include "ridge/backend/cuda/nominal_gpu.h"
+#include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/core/files.h"
+#include "ridge/lower/reduced_groups.h"
+#include "ridge/lower/roofline.h"
+
+namespace ridge::cuda {
+namespace {
+
+class CudaRules : public RewriteRules {
+ public:
+  explicit CudaRules(const DeviceProfile& profile) {
+    const double f32 = profile.peak_flops_per_s.at("f32");
+    rates_.speed = profile.peak_flops_per_s.at("bf16") / f32;
+    rates_.flops_per_byte = f32 / profile.memory.back().bytes_per_s;
+    rates_.least_flops_per_element = 48;  // a depthwise convolution has 9, a 1x1 one of 64 128
+  }
+  bool Fuses(const OpDef& op, const OpCall& call) const override {
+    const bool joins = op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
+                       op.name == "batch_norm_grad";
+    return joins && WriteKernel(op, call).ok();
+  }
+  ReducedRates RatesOf(DType) const override { return rates_; }
+  std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
+    return UsualReducedGroups(op);
+  }
+
+ private:
+  ReducedRates rates_;
+};
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(CudaDevice& device, KernelCompiler compiler)
+      : device_(device), compiler_(std::move(compiler)) {}
+
+  const RewriteRules& rules() const override { return rules_; }
+  const CostModel& nominal() const override { return nominal_; }
+  const std::string& name() const override { return name_; }
+  int threads() const override { return 1; }
+  Device& device() override { return device_; }
+  bool Multiplies(DType operands) const override { return IsFloat(operands); }
+
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId>) override {
+    const Result<WrittenKernel> written = WriteKernel(op, call);
+    if (!written.ok()) return {{}, {{"cuda", written.status().message()}}};
+    KernelChoice choice = RowMajorChoice(op, call, written->name);
+    if (!written->text.in_place) choice.in_place.clear();
+    choice.workspace_bytes = written->text.workspace_bytes;
+    choice.key = written->name + " " + CallKey(op, call);
+    return {{std::move(choice)}, {}};
+  }
+  KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
+                                    std::span<const LayoutId>) override {
+    return {};
+  }
+  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
+  std::string LayoutName(LayoutId) const override { return "row_major"; }
+  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override {
+    throw Bug("the CUDA backend knows one layout");
+  }
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
+    return std::nullopt;
+  }
+
+  Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
+                                         const KernelChoice& choice) override {
+    Result<WrittenKernel> written = WriteKernel(op, call);
+    if (!written.ok()) {
+      return Status(ErrorCode::kUnsupported, call.where + ": this version of ridge has no kernel " +
+                                                 choice.kernel + " for it");
+    }
+    RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudaModule> module, ModuleOf(written->text));
+    return CudaKernel::Create(device_.context(), std::move(module),
+                              std::move(written->text.launches));
+  }
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType&, const KernelChoice&) override {
+    throw Bug("the CUDA backend knows one layout");
+  }
+
+ private:
+  // Nodes of equal text share one as long as one of them lives.
+  Result<std::shared_ptr<CudaModule>> ModuleOf(const KernelText& text) {
+    if (text.launches.empty()) return std::shared_ptr<CudaModule>();
+    std::weak_ptr<CudaModule>& kept = modules_[text.source];
+    if (std::shared_ptr<CudaModule> module = kept.lock()) return module;
+    RIDGE_ASSIGN_OR_RETURN(const std::string code, compiler_.Compile(text.source));
+    RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<CudaModule> loaded,
+                           CudaModule::Load(device_.context(), code));
+    std::shared_ptr<CudaModule> module = std::move(loaded);
+    kept = module;
+    return module;
+  }
+
+  const std::string name_ = "cuda";
+  const CudaRules rules_{NominalGpuProfile()};
+  const Roofline nominal_{NominalGpuProfile()};
+  CudaDevice& device_;
+  KernelCompiler compiler_;
+  std::map<std::string, std::weak_ptr<CudaModule>> modules_;  // by source
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCudaBackend(CudaDevice& device, KernelCompiler compiler) {
+  return std::make_unique<CudaBackend>(device, std::move(compiler));
+}
+
+std::string CubinFolder() { return CacheFolder() + "/cubin"; }
+
+}  // namespace ridge::cuda

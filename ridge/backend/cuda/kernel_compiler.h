@@ -1,0 +1,34 @@
+// KernelCompiler: code of kernels' texts for one GPU: from the cache, or by NVRTC.
+#pragma once
+#include <string>
+
+#include "ridge/backend/cuda/cubin_cache.h"
+#include "ridge/backend/cuda/gpus.h"
+#include "ridge/backend/cuda/nvrtc.h"
+
+namespace ridge::cuda {
+
+class KernelCompiler {
+ public:
+  // Kernels are cached in `folder`.  Fails with kDevice where NVRTC is not found.
+  static Result<KernelCompiler> Open(const GpuFacts& gpu, const std::string& folder,
+                                     const LibrarySearch& search = SearchForToolkit());
+
+  // `source` is KernelText::source.  Fails as Nvrtc::Compile does.
+  Result<std::string> Compile(const std::string& source);
+
+  const Nvrtc& nvrtc() const { return nvrtc_; }
+  int64_t compiled() const { return compiled_; }  // by NVRTC
+  int64_t found() const { return found_; }        // in the cache
+
+ private:
+  KernelCompiler(Nvrtc nvrtc, std::string architecture, const std::string& folder)
+      : nvrtc_(std::move(nvrtc)), architecture_(std::move(architecture)), cache_(folder) {}
+
+  const Nvrtc nvrtc_;
+  const std::string architecture_;
+  const CubinCache cache_;
+  int64_t compiled_ = 0, found_ = 0;
+};
+
+}  // namespace ridge::cuda

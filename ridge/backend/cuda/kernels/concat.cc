@@ -1,0 +1,134 @@
+// concat and gather_slices: a thread asks of each word of y which input it comes from; up to 32
+// inputs a launch.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/backend/cuda/kernels/index_text.h"
+#include "ridge/backend/cuda/kernels/move_text.h"
+#include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/graph/ops/shared/axis_view.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr size_t kMostInputs = 32;  // of a launch
+
+// y: [outer, $row]; this launch writes columns [$begin, $begin + $columns).
+constexpr std::string_view kConcatText = R"cuda(
+RIDGE_KERNEL void concat$number($parameters) {
+  typedef $Word Word;
+  typedef $Index Index;
+  const Index threads = (Index)Threads();
+  for (Index first = (Index)Thread(); first < $count; first += $each * threads) {
+    Word words[$each];
+#pragma unroll
+    for (int k = 0; k < $each; ++k) {
+      const Index e = first + k * threads, o = e / $columns, column = e % $columns;
+      if (e >= $count) continue;
+$choices    }
+#pragma unroll
+    for (int k = 0; k < $each; ++k) {
+      const Index e = first + k * threads;
+      if (e < $count) y[e / $columns * $row + $begin + e % $columns] = words[k];
+    }
+  }
+}
+)cuda";
+
+struct Joined {
+  int64_t outer = 1;
+  std::vector<int64_t> columns;  // of each input
+  bool repeats = false;          // outer counts repetitions, which the inputs lack
+};
+
+Joined JoinedOf(const OpDef& op, const OpCall& call) {
+  Joined joined;
+  joined.repeats = op.name == "gather_slices";
+  if (joined.repeats) {
+    joined.outer = call.integer("slices");
+    for (const TensorType& x : call.inputs) joined.columns.push_back(x.elements());
+    return joined;
+  }
+  const int axis = *NormalizeAxis(call.integer("axis"), call.outputs[0].rank(), call.where);
+  joined.outer = ViewAxis(call.outputs[0].dims, axis).outer;
+  for (const TensorType& x : call.inputs) {
+    const AxisView view = ViewAxis(x.dims, axis);
+    joined.columns.push_back(view.extent * view.inner);
+  }
+  return joined;
+}
+
+class ConcatWriter {
+ public:
+  ConcatWriter(const Joined& joined, const TensorType& y)
+      : joined_(joined), bytes_(WordBytes(BytesPerElement(y.dtype), joined.columns)) {
+    const int64_t width = bytes_ / BytesPerElement(y.dtype);
+    for (int64_t& columns : joined_.columns) {
+      columns /= width;
+      row_ += columns;
+    }
+  }
+
+  void Write(KernelText& text) {
+    int64_t begin = 0;
+    for (size_t first = 0; first < joined_.columns.size(); first += kMostInputs) {
+      const size_t end = std::min(first + kMostInputs, joined_.columns.size());
+      begin += WriteGroup(first, end, begin, text);
+    }
+  }
+
+ private:
+  // Returns its columns.
+  int64_t WriteGroup(size_t first, size_t end, int64_t begin, KernelText& text) {
+    std::string parameters, choices;
+    std::vector<Argument> arguments;
+    int64_t columns = 0;
+    for (size_t i = first; i < end; ++i) {
+      const int64_t own = joined_.columns[i];
+      if (own == 0) continue;
+      parameters += fmt::format("const {}* x{}, ", WordType(bytes_), i);
+      arguments.push_back(Argument::Input(static_cast<int>(i)));
+      choices += fmt::format("      {}if (column < {}) words[k] = x{}[{} + column - {}];\n",
+                             columns == 0 ? "" : "else ", columns + own, i,
+                             joined_.repeats ? "0" : fmt::format("o * {}", own), columns);
+      columns += own;
+    }
+    if (columns == 0) return 0;
+    parameters += fmt::format("{}* y", WordType(bytes_));
+    arguments.push_back(Argument::Output(0));
+    const int64_t count = joined_.outer * columns;
+    const int each = WordsAtOnce(count);
+    const std::string number = std::to_string(text.launches.size());
+    text.source += FillText(kConcatText, {{"number", number},
+                                          {"parameters", parameters},
+                                          {"Word", WordType(bytes_)},
+                                          {"Index", IndexType(joined_.outer * row_)},
+                                          {"count", std::to_string(count)},
+                                          {"each", std::to_string(each)},
+                                          {"columns", std::to_string(columns)},
+                                          {"row", std::to_string(row_)},
+                                          {"begin", std::to_string(begin)},
+                                          {"choices", choices}});
+    text.launches.push_back(
+        {"concat" + number, BlocksFor((count + each - 1) / each), kBlockThreads, arguments});
+    return columns;
+  }
+
+  Joined joined_;
+  const int64_t bytes_;
+  int64_t row_ = 0;  // words
+};
+
+const char* WriteConcat(const OpDef& op, const OpCall& call, KernelText& text) {
+  ConcatWriter(JoinedOf(op, call), call.outputs[0]).Write(text);
+  return nullptr;
+}
+
+}  // namespace
+
+TextKernelDef ConcatTextKernel() {
+  return {.name = "cuda.concat", .ops = {"concat", "gather_slices"}, .write = WriteConcat};
+}
+
+}  // namespace ridge::cuda

@@ -1,0 +1,107 @@
+// softmax_cross_entropy and its gradient: a block a row, read once for the largest logit and the
+// sum of exponentials, which each thread keeps together, and by the gradient once more.
+#include <fmt/format.h>
+
+#include "ridge/backend/cuda/kernels/row_text.h"
+#include "ridge/backend/cuda/text_kernel_def.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr int64_t kLogitsKept = 32;
+
+constexpr std::string_view kCrossEntropyText = R"cuda(
+// log(sum(exp(row))); all threads call it.
+RIDGE_FUNCTION R BlockLogSumExp(const Row<$T>& own, R* scratch) {
+  R largest = -Infinity<R>(), sum = 0;
+  $each_group {
+    const Pack<R, $pack> p = own.at(j, g);
+    R next = largest;
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) next = Larger(next, p.at[k]);
+    if (next != largest) sum *= exp(largest - next);
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) sum += p.at[k] == next ? R(1) : exp(p.at[k] - next);
+    largest = next;
+  }
+  const R most = BlockMax(largest, scratch);
+  sum = BlockSum(largest == most ? sum : sum * exp(largest - most), scratch);
+  return fabs(most) < Infinity<R>() ? most + log(sum) : most;
+}
+
+RIDGE_KERNEL void $name($parameters) {
+  __shared__ R scratch[32];
+  for (i64 row = blockIdx.x; row < $rows; row += gridDim.x) {
+    const i64 first = row * $extent, label = labels[row];
+    const bool ignored = label == $ignore_index, valid = label >= 0 && label < $extent;
+    const R filler = ignored ? R(0) : NotANumber<R>();
+    $body
+  }
+}
+)cuda";
+
+constexpr std::string_view kLossText = R"cuda(
+    R loss = filler;
+    if (!ignored && valid) {
+      const Row<$T> own(logits + first);
+      loss = BlockLogSumExp(own, scratch) - (R)Load(logits, first + label);
+    }
+    if (threadIdx.x == 0) Store(losses, row, loss);)cuda";
+
+constexpr std::string_view kLossGradText = R"cuda(
+    const Row<$T> own(logits + first);
+    R log_sum = 0;
+    if (!ignored && valid) log_sum = BlockLogSumExp(own, scratch);
+    const R dloss = (R)Load(dlosses, row);
+    $each_group {
+      const Pack<R, $pack> p = own.at(j, g);
+      Pack<$T, $pack> q;
+#pragma unroll
+      for (int k = 0; k < $pack; ++k) {
+        const R hit = (i64)g * $pack + k == label ? R(1) : R(0);
+        const R slope = (exp(p.at[k] - log_sum) - hit) * dloss;
+        Store(q.at, k, !ignored && valid ? slope : filler);
+      }
+      StorePack(dlogits + first, g, q);
+    })cuda";
+
+const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& text) {
+  const TensorType &logits = call.inputs[0], &labels = call.inputs[1];
+  const bool gradient = op.name == "softmax_cross_entropy_grad";
+  const RowShape shape = ShapeOfRows(labels.elements(), logits.dims.back(),
+                                     BytesPerElement(logits.dtype), kLogitsKept);
+  const char* out = StorageType(call.outputs[0].dtype);
+  std::string parameters = fmt::format("const {}* logits, const {}* labels, ",
+                                       StorageType(logits.dtype), StorageType(labels.dtype));
+  std::vector<Argument> arguments = {Argument::Input(0), Argument::Input(1)};
+  if (gradient) {
+    parameters += fmt::format("const {}* dlosses, {}* dlogits",
+                              StorageType(call.inputs[2].dtype), out);
+    arguments.push_back(Argument::Input(2));
+  } else {
+    parameters += fmt::format("{}* losses", out);
+  }
+  arguments.push_back(Argument::Output(0));
+  TextValues values = shape.Values();
+  values.insert(values.end(),
+                {{"name", op.name},
+                 {"parameters", parameters},
+                 {"T", StorageType(logits.dtype)},
+                 {"ignore_index", fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer(
+                                                                "ignore_index")))}});
+  values.emplace_back("body", FillText(gradient ? kLossGradText : kLossText, values));
+  text.source = fmt::format("typedef {} R;\n", ComputeType(logits.dtype)) + RowText(shape) +
+                FillText(kCrossEntropyText, values);
+  text.launches = {{op.name, BlocksForRows(shape.rows), shape.threads, arguments}};
+  return nullptr;
+}
+
+}  // namespace
+
+TextKernelDef CrossEntropyTextKernel() {
+  return {.name = "cuda.cross_entropy",
+          .ops = {"softmax_cross_entropy", "softmax_cross_entropy_grad"},
+          .write = WriteCrossEntropy};
+}
+
+}  // namespace ridge::cuda

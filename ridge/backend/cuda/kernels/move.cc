@@ -1,0 +1,34 @@
+// slice, expand, reshape and bit_cast: each word of y is one of x, at a place that strides tell.
+#include "ridge/backend/cuda/kernels/index_text.h"
+#include "ridge/backend/cuda/kernels/move_text.h"
+#include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/graph/ops/shared/slice.h"
+
+namespace ridge::cuda {
+namespace {
+
+StridedMove MoveOf(const OpDef& op, const OpCall& call) {
+  const Dims &x = call.inputs[0].dims, &y = call.outputs[0].dims;
+  if (op.name == "expand") return {y, BroadcastStrides(x, y), RowMajorStrides(y)};
+  if (op.name == "slice") {
+    const SliceView view = ViewSlice(*SliceRanges(call, x), x);
+    return {y, view.strides, RowMajorStrides(y), view.base, 0};
+  }
+  return {y, RowMajorStrides(y), RowMajorStrides(y)};
+}
+
+const char* WriteMoveOf(const OpDef& op, const OpCall& call, KernelText& text) {
+  const TensorType &x = call.inputs[0], &y = call.outputs[0];
+  WriteMove(MoveOf(op, call), BytesPerElement(y.dtype), std::max(x.elements(), y.elements()), text);
+  return nullptr;
+}
+
+}  // namespace
+
+TextKernelDef MoveTextKernel() {
+  return {.name = "cuda.move",
+          .ops = {"slice", "expand", "reshape", "bit_cast"},
+          .write = WriteMoveOf};
+}
+
+}  // namespace ridge::cuda

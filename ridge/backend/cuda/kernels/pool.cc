@@ -1,0 +1,129 @@
+// max_pool, avg_pool: a thread takes an output; where a window has many taps, a warp.
+#include <fmt/format.h>
+
+#include "ridge/backend/cuda/kernels/pool_text.h"
+#include "ridge/backend/cuda/text_kernel_def.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr int64_t kManyTaps = 32;
+
+constexpr std::string_view kPoolFunctions = R"cuda(
+typedef $T T;
+typedef $R R;
+typedef $I I;
+// Of a window: the sum of its elements, or the first largest one, NaN before all, and its tap.
+struct Pooled {
+  R value;
+  int tap;
+};
+RIDGE_FUNCTION Pooled Empty() { return {$empty, 0x7fffffff}; }
+RIDGE_FUNCTION Pooled Joined(Pooled a, Pooled b) {
+#if $is_max
+  if (a.tap == 0x7fffffff || b.tap == 0x7fffffff) return a.tap < b.tap ? a : b;
+  if (IsNan(a.value) || IsNan(b.value))
+    return IsNan(a.value) && (!IsNan(b.value) || a.tap < b.tap) ? a : b;
+  if (a.value == b.value) return a.tap < b.tap ? a : b;
+  return a.value > b.value ? a : b;
+#else
+  return {a.value + b.value, 0};
+#endif
+}
+)cuda";
+
+constexpr std::string_view kPoolOfThread = R"cuda(
+RIDGE_KERNEL void pool(const T* x, T* y$index_parameter) {
+  for (Index e = (Index)Thread(); e < $outputs; e += (Index)Threads()) {
+    const Index ox = e % AxisX::kOutput, oy = e / AxisX::kOutput % AxisY::kOutput;
+    const Index oz = e / (AxisX::kOutput * AxisY::kOutput) % AxisZ::kOutput;
+    const T* plane = x + (i64)(e / $outputs_of_plane) * $inputs_of_plane;
+    Pooled pooled = Empty();
+    for (Index kz = AxisZ::FirstTap(oz); kz < AxisZ::EndTap(oz); ++kz)
+      for (Index ky = AxisY::FirstTap(oy); ky < AxisY::EndTap(oy); ++ky)
+        for (Index kx = AxisX::FirstTap(ox); kx < AxisX::EndTap(ox); ++kx) {
+          const Index from = (AxisZ::At(oz, kz) * AxisY::kInput + AxisY::At(oy, ky)) * AxisX::kInput +
+                             AxisX::At(ox, kx);
+          const int tap = (int)((kz * AxisY::kKernel + ky) * AxisX::kKernel + kx);
+          pooled = Joined(pooled, {(R)Load(plane, from), tap});
+        }
+    $store
+  }
+}
+)cuda";
+
+// Lanes take taps inside x in turn; all of a warp come to each exchange.
+constexpr std::string_view kPoolOfWarp = R"cuda(
+RIDGE_FUNCTION Pooled BlockJoinedLanes(Pooled pooled) {
+  for (int distance = 16; distance > 0; distance >>= 1) {
+    const R value = __shfl_xor_sync(0xffffffffu, pooled.value, distance);
+    const int tap = __shfl_xor_sync(0xffffffffu, pooled.tap, distance);
+    const Pooled other = {value, tap};
+    pooled = threadIdx.x & distance ? Joined(other, pooled) : Joined(pooled, other);
+  }
+  return pooled;
+}
+RIDGE_KERNEL void pool(const T* x, T* y$index_parameter) {
+  const Index lane = threadIdx.x % 32;
+  for (Index e = (Index)(Thread() / 32); e < $outputs; e += (Index)(Threads() / 32)) {
+    const Index ox = e % AxisX::kOutput, oy = e / AxisX::kOutput % AxisY::kOutput;
+    const Index oz = e / (AxisX::kOutput * AxisY::kOutput) % AxisZ::kOutput;
+    const T* plane = x + (i64)(e / $outputs_of_plane) * $inputs_of_plane;
+    const Index z = AxisZ::FirstTap(oz), y0 = AxisY::FirstTap(oy), x0 = AxisX::FirstTap(ox);
+    const Index nz = AxisZ::EndTap(oz) - z, ny = AxisY::EndTap(oy) - y0, nx = AxisX::EndTap(ox) - x0;
+    const Index taps = nz > 0 && ny > 0 && nx > 0 ? nz * ny * nx : 0;
+    Pooled pooled = Empty();
+    for (Index t = lane; t < taps; t += 32) {
+      const Index kx = x0 + t % nx, ky = y0 + t / nx % ny, kz = z + t / (nx * ny);
+      const Index from = (AxisZ::At(oz, kz) * AxisY::kInput + AxisY::At(oy, ky)) * AxisX::kInput +
+                         AxisX::At(ox, kx);
+      const int tap = (int)((kz * AxisY::kKernel + ky) * AxisX::kKernel + kx);
+      pooled = Joined(pooled, {(R)Load(plane, from), tap});
+    }
+    pooled = BlockJoinedLanes(pooled);
+    if (lane == 0) {
+      $store
+    }
+  }
+}
+)cuda";
+
+constexpr const char* kStoreMax =
+    "Store(y, e, pooled.value);\n    index[e] = pooled.tap == 0x7fffffff ? (I)0 : (I)pooled.tap;";
+constexpr const char* kStoreMean =
+    "const Index counted = AxisZ::Taps(oz) * AxisY::Taps(oy) * AxisX::Taps(ox);\n"
+    "    Store(y, e, pooled.value / (R)(counted > 1 ? counted : 1));";
+
+const char* WritePool(const OpDef& op, const OpCall& call, KernelText& text) {
+  if (!StoresAll(call)) return refusal::kDType;
+  const bool max = op.name == "max_pool";
+  const PoolGeometry g = PoolGeometryOf(call);
+  const TensorType& y = call.outputs[0];
+  const bool of_warp = g.window.taps() >= kManyTaps;
+  const int64_t outputs = y.elements();
+  text.source =
+      PoolAxesText(g, !max && call.integer("count_include_pad") != 0) +
+      FillText(kPoolFunctions, {{"T", StorageType(y.dtype)},
+                                {"R", ComputeType(y.dtype)},
+                                {"I", max ? StorageType(call.outputs[1].dtype) : "int"},
+                                {"empty", max ? "-Infinity<R>()" : "R(0)"},
+                                {"is_max", max ? "1" : "0"}}) +
+      FillText(of_warp ? kPoolOfWarp : kPoolOfThread,
+               {{"index_parameter", max ? ", I* index" : ""},
+                {"outputs", std::to_string(outputs)},
+                {"outputs_of_plane", std::to_string(g.window.outputs())},
+                {"inputs_of_plane", std::to_string(g.window.inputs())},
+                {"store", max ? kStoreMax : kStoreMean}});
+  std::vector<Argument> arguments = {Argument::Input(0), Argument::Output(0)};
+  if (max) arguments.push_back(Argument::Output(1));
+  text.launches = {{"pool", BlocksFor(of_warp ? outputs * 32 : outputs), kBlockThreads, arguments}};
+  return nullptr;
+}
+
+}  // namespace
+
+TextKernelDef PoolTextKernel() {
+  return {.name = "cuda.pool", .ops = {"max_pool", "avg_pool"}, .write = WritePool};
+}
+
+}  // namespace ridge::cuda

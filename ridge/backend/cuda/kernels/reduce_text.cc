@@ -1,0 +1,164 @@
+#include "ridge/backend/cuda/kernels/reduce_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "ridge/backend/cuda/kernel_text.h"
+#include "ridge/backend/cuda/kernels/index_text.h"
+#include "ridge/core/rounding.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr int64_t kTermPackBytes = 16;
+constexpr int64_t kLeastTerms = 4;  // packs of a thread, below which parts cost more than they gain
+
+constexpr std::string_view kReduceTileText = R"cuda(
+template <int Columns, int Lanes, bool Rows> struct Tile {
+  static RIDGE_FUNCTION int Column() { return Rows ? threadIdx.x / Lanes : threadIdx.x % Columns; }
+  static RIDGE_FUNCTION int Lane() { return Rows ? threadIdx.x % Lanes : threadIdx.x / Columns; }
+  // Over the lanes of a column, in one order; each of them gets the result.  All threads call it.
+  // `scratch` holds a number for each thread, and is free again when it returns.
+  template <class A, class F> static RIDGE_FUNCTION A BlockJoin(A own, A* scratch, F join) {
+    const int step = Rows ? 1 : Columns, lane = Lane();
+    scratch[threadIdx.x] = own;
+    __syncthreads();
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) {
+      if (lane < distance) {
+        own = join(own, scratch[threadIdx.x + distance * step]);
+        scratch[threadIdx.x] = own;
+      }
+      __syncthreads();
+    }
+    own = scratch[threadIdx.x - lane * step];
+    __syncthreads();
+    return own;
+  }
+};
+)cuda";
+
+constexpr std::string_view kJoinSumsText = R"cuda(
+RIDGE_KERNEL void join_sums(const R* terms, $parameters) {
+  typedef $own Own;
+  __shared__ R scratch[$threads];
+  for (i64 tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
+    const i64 o = tile * $columns + Own::Column();
+    R sum = 0;
+    if (o < $outputs) {
+#pragma unroll 4
+      for (i64 p = Own::Lane(); p < $packs; p += $lanes) sum += terms[p * $outputs + o];
+    }
+    sum = Own::BlockJoin(sum, scratch, Sum());
+    if (o < $outputs && Own::Lane() == 0) {
+      $write
+    }
+  }
+}
+)cuda";
+
+int PowerUpTo(int64_t n, int most) {
+  return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(n, 1, most))));
+}
+
+int PowerFrom(int64_t n, int most) {
+  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(n, 1, most))));
+}
+
+void Split(ReduceTile& tile, int64_t most_tiles) {
+  const int64_t packs = tile.width / tile.pack;
+  if (packs == 0) return;
+  const int64_t most = packs / (tile.lanes * kLeastTerms);
+  const int64_t wanted = most_tiles / CeilDiv(tile.outputs, tile.columns);
+  tile.span = CeilDiv(packs, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(most, 1)));
+  tile.parts = CeilDiv(packs, tile.span);
+}
+
+}  // namespace
+
+int64_t ReduceTile::Tiles() const { return CeilDiv(outputs, columns) * parts; }
+
+int64_t ReduceTile::Blocks() const { return std::clamp<int64_t>(Tiles(), 1, 8 * kMostBlocks); }
+
+TextValues ReduceTile::Values() const {
+  return {{"columns", std::to_string(columns)},
+          {"lanes", std::to_string(lanes)},
+          {"own", fmt::format("Tile<{}, {}, {}>", columns, lanes, rows)},
+          {"tiles", std::to_string(Tiles())},
+          {"parts", std::to_string(parts)},
+          {"outputs", std::to_string(outputs)},
+          {"packs", std::to_string(width / pack)},
+          {"span", std::to_string(span)},
+          {"pack", std::to_string(pack)},
+          {"threads", std::to_string(columns * lanes)}};
+}
+
+std::string_view ReduceTileText() { return kReduceTileText; }
+
+std::string ReduceView::FirstText(const std::string& o) const {
+  return OffsetText(kept, kept_strides, o);
+}
+
+std::string ReduceView::TermText(const std::string& r) const {
+  return OffsetText(reduced, reduced_strides, r);
+}
+
+ReduceView ViewReduction(const Dims& dims, const std::vector<bool>& reduced) {
+  const Dims strides = RowMajorStrides(dims);
+  ReduceView view;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    (reduced[d] ? view.reduced : view.kept).push_back(dims[d]);
+    (reduced[d] ? view.reduced_strides : view.kept_strides).push_back(strides[d]);
+  }
+  return view;
+}
+
+namespace {
+
+// The extent of the innermost run of neighbours of these dimensions.
+int64_t InnerRun(const Dims& dims, const Dims& strides) {
+  int64_t run = 1;
+  for (size_t d = dims.size(); d-- > 0 && strides[d] == run;) run *= dims[d];
+  return run;
+}
+
+}  // namespace
+
+ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_tiles) {
+  ReduceTile tile{.outputs = view.outputs(), .width = view.width()};
+  const int64_t run = InnerRun(view.reduced, view.reduced_strides);
+  const bool one = tile.outputs == 1;
+  tile.rows = one || run > 1 || tile.width <= 1;
+  if (tile.rows) {
+    const int64_t pack = std::max<int64_t>(kTermPackBytes / element_bytes, 1);
+    tile.pack = run % pack == 0 && tile.width > 0 ? static_cast<int>(pack) : 1;
+    tile.lanes = PowerUpTo(tile.width / tile.pack, kBlockThreads);
+    tile.columns = kBlockThreads / tile.lanes;
+  } else {
+    tile.columns = PowerFrom(InnerRun(view.kept, view.kept_strides), kWarpThreads);
+    tile.lanes = kBlockThreads / tile.columns;
+  }
+  tile.span = std::max<int64_t>(tile.width / tile.pack, 1);
+  Split(tile, most_tiles);
+  return tile;
+}
+
+ReduceTile TileOfParts(int64_t outputs, int64_t parts) {
+  ReduceTile tile{.outputs = outputs, .width = parts, .rows = false};
+  tile.columns = PowerFrom(outputs, kWarpThreads);
+  tile.lanes = kBlockThreads / tile.columns;
+  tile.span = std::max<int64_t>(parts, 1);
+  return tile;
+}
+
+std::string JoinSumsText(const ReduceTile& tile, const std::string& parameters,
+                         const std::string& write) {
+  TextValues values = tile.Values();
+  values.emplace_back("parameters", parameters);
+  values.emplace_back("write", write);
+  return FillText(kJoinSumsText, values);
+}
+
+}  // namespace ridge::cuda

@@ -1,0 +1,75 @@
+#include "ridge/backend/cuda/kernels/row_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/backend/cuda/kernel_text.h"
+#include "ridge/core/rounding.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr int64_t kRowPackBytes = 16;
+
+constexpr std::string_view kLoadNumbers = R"cuda(
+template <class T> RIDGE_FUNCTION Pack<R, $pack> LoadNumbers(const T* p, i64 group) {
+  const Pack<T, $pack> stored = LoadPack<$pack>(p, group);
+  Pack<R, $pack> numbers;
+#pragma unroll
+  for (int k = 0; k < $pack; ++k) numbers.at[k] = (R)Load(stored.at, k);
+  return numbers;
+}
+)cuda";
+
+constexpr std::string_view kKeptRow = R"cuda(
+template <class T> struct Row {
+  Pack<R, $pack> kept[$each];
+  RIDGE_FUNCTION explicit Row(const T* p) {
+    $each_group kept[j] = LoadNumbers(p, g);
+  }
+  RIDGE_FUNCTION Pack<R, $pack> at(int j, int) const { return kept[j]; }
+};
+)cuda";
+
+constexpr std::string_view kReadRow = R"cuda(
+template <class T> struct Row {
+  const T* p;
+  RIDGE_FUNCTION explicit Row(const T* first) : p(first) {}
+  RIDGE_FUNCTION Pack<R, $pack> at(int, int g) const { return LoadNumbers(p, g); }
+};
+)cuda";
+
+}  // namespace
+
+TextValues RowShape::Values() const {
+  const std::string each_group = fmt::format(
+      "\n#pragma unroll{}\n    for (int j = 0, g = threadIdx.x; j < {}; ++j, g += {})\n"
+      "      if (g < {})",
+      keeps ? "" : " 2", each, threads, groups());
+  return {{"rows", std::to_string(rows)},
+          {"extent", fmt::format("{}ll", extent)},
+          {"count", fmt::format("R({}.0)", std::max<int64_t>(extent, 1))},
+          {"pack", std::to_string(pack)},
+          {"threads", std::to_string(threads)},
+          {"each", std::to_string(std::max<int64_t>(each, 1))},
+          {"groups", std::to_string(groups())},
+          {"each_group", each_group}};
+}
+
+RowShape ShapeOfRows(int64_t rows, int64_t extent, int64_t element_bytes, int64_t most_kept) {
+  RowShape shape{.rows = rows, .extent = extent};
+  const int64_t pack = std::max<int64_t>(kRowPackBytes / element_bytes, 1);
+  shape.pack = extent % pack == 0 ? static_cast<int>(pack) : 1;
+  shape.threads = ThreadsForRow(shape.groups());
+  shape.each = CeilDiv(shape.groups(), shape.threads);
+  shape.keeps = shape.each * shape.pack <= most_kept;
+  return shape;
+}
+
+std::string RowText(const RowShape& shape) {
+  return FillText(kLoadNumbers, shape.Values()) +
+         FillText(shape.keeps ? kKeptRow : kReadRow, shape.Values());
+}
+
+}  // namespace ridge::cuda

@@ -1,0 +1,30 @@
+// Texts for blocks that take a row of neighbours at a time: its elements in packs, which a thread
+// keeps in registers where the row is short enough.
+#pragma once
+#include <string>
+
+#include "ridge/backend/cuda/kernels/reduce_text.h"
+
+namespace ridge::cuda {
+
+struct RowShape {
+  int64_t rows = 1, extent = 1;
+  int pack = 1;       // elements that a thread moves at once
+  int threads = 32;   // of a block
+  int64_t each = 1;   // packs of a thread
+  bool keeps = true;  // a thread's packs stay in registers
+
+  int64_t groups() const { return extent / pack; }
+  // rows, extent, count (of elements, at least 1, as an R), pack, threads, each, groups; each_group:
+  // "for (..) if (..)" over packs `g` of a row, the thread's `j`-th.
+  TextValues Values() const;
+};
+// `element_bytes` are those of the narrowest operand, `most_kept` the elements that a thread may
+// keep of an operand.
+RowShape ShapeOfRows(int64_t rows, int64_t extent, int64_t element_bytes, int64_t most_kept);
+
+// Row<T>(const T* first): a row whose packs at(j, g) are numbers of type R.
+// REQUIRES: a type R before it.
+std::string RowText(const RowShape& shape);
+
+}  // namespace ridge::cuda

@@ -1,0 +1,176 @@
+#include "ridge/backend/cuda/kernels/sort_text.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/core/rounding.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr int64_t kItems = 8;  // of a thread, neighbours
+constexpr int64_t kTile = kItems * kBlockThreads;
+constexpr int kMostDigitBits = 6;
+constexpr int kScanThreads = 1024;
+
+// counts[d][t]: how many items of thread t have the digit d.
+constexpr std::string_view kSortFunctions = R"cuda(
+RIDGE_FUNCTION u32 RowOfIndex(i64 index) {
+  const i64 place = PlaceOfIndex(index, $extent);
+  return place < 0 ? $extent : (u32)place;
+}
+typedef u16 DigitCounts[$digits][256];
+template <class F> RIDGE_FUNCTION void CountDigits(DigitCounts& counts, F digit_of) {
+  for (int d = 0; d < $digits; ++d) counts[d][threadIdx.x] = 0;
+  const i64 first = (i64)blockIdx.x * $tile + threadIdx.x * $items;
+  for (int k = 0; k < $items; ++k)
+    if (first + k < $count) ++counts[digit_of(first + k)][threadIdx.x];
+}
+// Counts of digit d become the places among all of the block's; the sum is returned.
+RIDGE_FUNCTION u32 BlockScanDigit(DigitCounts& counts, int d) {
+  const int lane = threadIdx.x % 32;
+  u16* own = counts[d] + lane * 8;
+  u32 sum = 0;
+  for (int k = 0; k < 8; ++k) sum += own[k];
+  u32 end = sum;
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const u32 before = __shfl_up_sync(0xffffffffu, end, distance);
+    if (lane >= distance) end += before;
+  }
+  u32 place = end - sum;
+  for (int k = 0; k < 8; ++k) {
+    const u32 count = own[k];
+    own[k] = (u16)place;
+    place += count;
+  }
+  return __shfl_sync(0xffffffffu, end, 31);
+}
+// counts[i] becomes the sum of those before it.
+RIDGE_KERNEL void scan_counts(u32* counts) {
+  __shared__ u32 warps[32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 each = ($digits * $blocks + 1023) / 1024;
+  const i64 first = threadIdx.x * each;
+  const i64 last = first + each < $digits * $blocks ? first + each : $digits * $blocks;
+  u32 sum = 0;
+  for (i64 i = first; i < last; ++i) sum += counts[i];
+  u32 end = sum;
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const u32 before = __shfl_up_sync(0xffffffffu, end, distance);
+    if (lane >= distance) end += before;
+  }
+  if (lane == 31) warps[warp] = end;
+  __syncthreads();
+  u32 place = end - sum;
+  for (int w = 0; w < warp; ++w) place += warps[w];
+  for (i64 i = first; i < last; ++i) {
+    const u32 count = counts[i];
+    counts[i] = place;
+    place += count;
+  }
+}
+)cuda";
+
+constexpr std::string_view kPassText = R"cuda(
+RIDGE_KERNEL void count_digits$pass($parameters, u32* counts) {
+  __shared__ DigitCounts own;
+  CountDigits(own, [&](i64 i) { return $row >> $shift & $mask; });
+  __syncthreads();
+  for (int d = threadIdx.x / 32; d < $digits; d += 8) {
+    const u32 sum = BlockScanDigit(own, d);
+    if (threadIdx.x % 32 == 0) counts[(i64)d * gridDim.x + blockIdx.x] = sum;
+  }
+}
+RIDGE_KERNEL void move_items$pass($parameters, const u32* places, u32* sorted, u32* sorted_numbers) {
+  __shared__ DigitCounts own;
+  CountDigits(own, [&](i64 i) { return $row >> $shift & $mask; });
+  __syncthreads();
+  for (int d = threadIdx.x / 32; d < $digits; d += 8) BlockScanDigit(own, d);
+  __syncthreads();
+  const i64 first = (i64)blockIdx.x * $tile + threadIdx.x * $items;
+  for (int k = 0; k < $items; ++k) {
+    const i64 i = first + k;
+    if (i >= $count) continue;
+    const u32 row = $row, digit = row >> $shift & $mask;
+    const u32 at = places[(i64)digit * gridDim.x + blockIdx.x] + own[digit][threadIdx.x]++;
+    sorted[at] = row;
+    sorted_numbers[at] = $number;
+  }
+}
+)cuda";
+
+constexpr std::string_view kFirstsText = R"cuda(
+// firsts[r]: how many rows are less than r.
+RIDGE_KERNEL void find_firsts(const u32* rows, u32* firsts) {
+  for (i64 r = Thread(); r <= $extent; r += Threads()) {
+    u32 low = 0, high = $count;
+    while (low < high) {
+      const u32 middle = low + (high - low) / 2;
+      if (rows[middle] < r) low = middle + 1;
+      else high = middle;
+    }
+    firsts[r] = low;
+  }
+}
+)cuda";
+
+int64_t Reserve(int64_t bytes, KernelText& text) {
+  const int64_t at = text.workspace_bytes;
+  text.workspace_bytes += RoundUp(bytes, 256);
+  return at;
+}
+
+}  // namespace
+
+bool CanSort(int64_t count, int64_t extent) {
+  return count < (int64_t{1} << 31) && extent < (int64_t{1} << 31);
+}
+
+void AppendSort(RowSort& sort, KernelText& text) {
+  const auto bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(sort.extent)));  // of `extent` itself, too
+  const int passes = (bits + kMostDigitBits - 1) / kMostDigitBits;
+  const int digit_bits = (bits + passes - 1) / passes, digits = 1 << digit_bits;
+  const int64_t blocks = CeilDiv(sort.count, kTile);
+  std::vector<std::pair<std::string_view, std::string>> values = {
+      {"extent", fmt::format("{}u", sort.extent)}, {"digits", std::to_string(digits)},
+      {"tile", std::to_string(kTile)},             {"items", std::to_string(kItems)},
+      {"count", fmt::format("{}u", sort.count)},   {"blocks", fmt::format("{}ll", blocks)},
+      {"mask", fmt::format("{}u", digits - 1)}};
+  text.source += FillText(kSortFunctions, values);
+  const int64_t rows[2] = {Reserve(4 * sort.count, text), Reserve(4 * sort.count, text)};
+  const int64_t numbers[2] = {Reserve(4 * sort.count, text), Reserve(4 * sort.count, text)};
+  const int64_t counts = Reserve(4 * digits * blocks, text);
+  sort.firsts_at = Reserve(4 * (sort.extent + 1), text);
+  for (int pass = 0; pass < passes; ++pass) {
+    const bool first = pass == 0;
+    auto own = values;
+    own.insert(own.end(),
+               {{"pass", std::to_string(pass)},
+                {"shift", std::to_string(pass * digit_bits)},
+                {"parameters", first ? fmt::format("const {}* indices", StorageType(sort.index_dtype))
+                                     : "const u32* rows, const u32* numbers"},
+                {"row", first ? "RowOfIndex(indices[i])" : "rows[i]"},
+                {"number", first ? "(u32)i" : "numbers[i]"}});
+    text.source += FillText(kPassText, own);
+    const int from = (pass + 1) % 2, to = pass % 2;
+    std::vector<Argument> inputs = {Argument::Input(sort.input)};
+    if (!first) inputs = {Argument::Workspace(rows[from]), Argument::Workspace(numbers[from])};
+    std::vector<Argument> count = inputs, move = inputs;
+    count.push_back(Argument::Workspace(counts));
+    for (const int64_t at : {counts, rows[to], numbers[to]}) move.push_back(Argument::Workspace(at));
+    text.launches.push_back({fmt::format("count_digits{}", pass), blocks, kBlockThreads, count});
+    text.launches.push_back({"scan_counts", 1, kScanThreads, {Argument::Workspace(counts)}});
+    text.launches.push_back({fmt::format("move_items{}", pass), blocks, kBlockThreads, move});
+    sort.rows_at = rows[to];
+    sort.numbers_at = numbers[to];
+  }
+  text.source += FillText(kFirstsText, values);
+  text.launches.push_back({"find_firsts",
+                           BlocksFor(sort.extent + 1),
+                           kBlockThreads,
+                           {Argument::Workspace(sort.rows_at), Argument::Workspace(sort.firsts_at)}});
+}
+
+}  // namespace ridge::cuda

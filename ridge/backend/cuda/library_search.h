@@ -1,0 +1,32 @@
+// Libraries of CUDA's toolkit: where they are looked for, and how one is opened.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/core/status.h"
+
+namespace ridge::cuda {
+
+struct OpenLibrary {
+  void* handle = nullptr;  // stays open until the process ends
+  std::string path;        // of the file
+};
+
+struct LibrarySearch {
+  std::vector<std::string> before;  // folders in front of the system's loader
+  std::vector<std::string> behind;  // and those that are left when it finds none
+};
+// RIDGE_CUDA_PATH; what the process has open; the program's folder; the wheels of the active Python
+// (VIRTUAL_ENV, CONDA_PREFIX); the system's loader; /usr/local/cuda.
+LibrarySearch SearchForToolkit();
+
+// The first of `sonames` that is found, each in all places.  `name` and `wheel` are for the
+// message: "NVRTC", "nvidia-cuda-nvrtc".  Fails with kDevice.
+Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::string& name,
+                                       const std::vector<std::string>& sonames,
+                                       const std::string& wheel);
+
+// The file that has this function; `otherwise` where the loader does not know.
+std::string FileOfFunction(const void* function, const std::string& otherwise);
+
+}  // namespace ridge::cuda

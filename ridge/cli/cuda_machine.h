@@ -1,0 +1,15 @@
+// A GPU as the machine that a verb plans for and runs on.
+#pragma once
+#include <functional>
+
+#include "ridge/cli/machine.h"
+
+namespace ridge::cli {
+
+// Opens the driver, the GPU and its compiler.  The context that this makes counts as the runtime of
+// every plan; a plan may take nine tenths of what is free then.  Fails with kDevice: no driver, no
+// GPU, no NVRTC.
+Result<OpenedMachine> OpenCudaMachine(int ordinal,
+                                      const std::function<void(const std::string&)>& say);
+
+}  // namespace ridge::cli

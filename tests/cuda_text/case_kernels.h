@@ -1,0 +1,29 @@
+// The kernels' texts of the cases of tests/ops.
+//
+//   RIDGE_CUDA_TEXT_OPS=softmax,matmul    only these operators
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ridge/backend/cuda/text_kernel_def.h"
+#include "tests/ops/case_file.h"
+
+namespace ridge::cuda_text {
+
+struct CaseKernel {
+  const OpDef* op;
+  OpCase op_case;
+  OpCall call;
+  cuda::KernelText text;
+  std::string where;  // "softmax.case:7"
+};
+
+struct CaseKernels {
+  std::vector<CaseKernel> kernels;
+  std::map<std::string, int> without;  // "cast: dtype": cases that have none
+};
+
+CaseKernels KernelsOfCases();
+
+}  // namespace ridge::cuda_text

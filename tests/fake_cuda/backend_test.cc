@@ -1,0 +1,167 @@
+// CUDA's backend on a driver and a compiler that run on the host: text, cubin, cache, module,
+// launch.
+#include <filesystem>
+#include <fstream>
+
+#include "ridge/backend/cuda/cuda_backend.h"
+#include "ridge/core/test_folder.h"
+#include "tests/fake_cuda/test_driver.h"
+#include "tests/ops/case_file.h"
+#include "tests/ops/check_backend.h"
+
+namespace ridge::fake_cuda {
+namespace {
+
+const Settings kQuick = {{"RIDGE_FAKE_CUDA_DELAY_US", "0"}};
+const cuda::LibrarySearch kFakeToolkit = {{RIDGE_FAKE_CUDA_FOLDER}, {}};
+
+constexpr const char* kDoubles = R"(
+RIDGE_KERNEL void doubles(const float* x, float* y) {
+  for (i64 i = Thread(); i < 5; i += Threads()) y[i] = 2 * x[i];
+}
+)";
+
+cuda::KernelCompiler Compiler(const cuda::CudaDevice& device, const std::string& folder) {
+  Result<cuda::KernelCompiler> compiler =
+      cuda::KernelCompiler::Open(device.gpu(), folder, kFakeToolkit);
+  EXPECT_TRUE(compiler.ok()) << compiler.status().message();
+  return *std::move(compiler);
+}
+
+TEST(CudaBackend, AgreesWithTheReference) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const auto backend =
+      cuda::MakeCudaBackend(*gpu.device, Compiler(*gpu.device, folder.File("cubin")));
+  constexpr int kMostCases = 3;  // each is compiled
+  for (const char* name : {"add", "gelu", "softmax"}) {
+    const Result<CaseFile> file =
+        ReadCaseFile(std::string(std::getenv("RIDGE_SOURCE_DIR")) + "/tests/ops/" + name + ".case");
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    int cases = 0;
+    for (const OpCase& op_case : file->cases) {
+      if (op_case.kind == OpCase::Kind::kError || ++cases > kMostCases) continue;
+      int fast = 0;
+      EXPECT_EQ(CheckBackend(*backend, *FindOp(name), op_case, kRowMajor, 2e-5, fast), "")
+          << name << ":" << op_case.line;
+      EXPECT_EQ(fast, 1);
+    }
+  }
+}
+
+TEST(CudaBackend, NodesOfEqualTextShareAModule) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const auto backend =
+      cuda::MakeCudaBackend(*gpu.device, Compiler(*gpu.device, folder.File("cubin")));
+  OpCall call;
+  call.where = "relu 'y'";
+  call.inputs = call.outputs = {{DType::kF32, {8}}};
+  const OpDef& op = *FindOp("relu");
+  const KernelChoice choice = backend->Candidates(op, call, {}).choices.at(0);
+  const auto first = backend->Create(op, call, choice), second = backend->Create(op, call, choice);
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status().message();
+  EXPECT_EQ(gpu.hooks.calls("cuModuleLoadData"), 1);
+}
+
+TEST(CudaBackend, NamesWhatHasNoKernel) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const auto backend =
+      cuda::MakeCudaBackend(*gpu.device, Compiler(*gpu.device, folder.File("cubin")));
+  OpCall call;
+  call.where = "cast 'y'";
+  call.inputs = {{DType::kF32, {8}}};
+  call.outputs = {{DType::kF4E2M1, {8}}};
+  call.attrs = {{"to", "f4e2m1"}, {"saturate", 1}, {"round", "nearest"}};
+  const KernelCandidates candidates = backend->Candidates(*FindOp("cast"), call, {});
+  EXPECT_TRUE(candidates.choices.empty());
+  ASSERT_EQ(candidates.refusals.size(), 1u);
+  EXPECT_EQ(candidates.refusals[0].reason, "dtype");
+}
+
+TEST(KernelCompiler, FindsInTheCacheWhatItCompiled) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  cuda::KernelCompiler first = Compiler(*gpu.device, folder.File("cubin"));
+  const Result<std::string> compiled = first.Compile(kDoubles);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  cuda::KernelCompiler second = Compiler(*gpu.device, folder.File("cubin"));
+  const Result<std::string> found = second.Compile(kDoubles);
+  ASSERT_TRUE(found.ok());
+  EXPECT_TRUE(*found == *compiled);
+  EXPECT_EQ(first.compiled(), 1);
+  EXPECT_EQ(second.compiled(), 0);
+  EXPECT_EQ(second.found(), 1);
+}
+
+TEST(KernelCompiler, CompilesAgainWhatIsDamaged) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const std::string cache = folder.File("cubin");
+  const Result<std::string> compiled = Compiler(*gpu.device, cache).Compile(kDoubles);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  const std::filesystem::path file = std::filesystem::directory_iterator(cache)->path();
+  for (const auto& damage : {std::string("short"), std::string(*compiled).substr(1)}) {
+    std::ofstream(file, std::ios::binary) << damage;
+    cuda::KernelCompiler again = Compiler(*gpu.device, cache);
+    const Result<std::string> code = again.Compile(kDoubles);
+    ASSERT_TRUE(code.ok());
+    EXPECT_TRUE(*code == *compiled);
+    EXPECT_EQ(again.compiled(), 1);
+  }
+}
+
+TEST(KernelCompiler, ACacheThatCannotBeWrittenIsNoError) {
+  const FakeGpu gpu(kQuick);
+  cuda::KernelCompiler compiler = Compiler(*gpu.device, "/proc/no/such/folder");
+  EXPECT_TRUE(compiler.Compile(kDoubles).ok());
+}
+
+TEST(KernelCompiler, ATextThatIsWrongIsAnErrorWithTheCompilersWords) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const Status status = Compiler(*gpu.device, folder.File("cubin"))
+                            .Compile("RIDGE_KERNEL void f(float* x) { y; }")
+                            .status();
+  EXPECT_EQ(status.code(), ErrorCode::kInternal);
+  EXPECT_NE(status.message().find("was not declared in this scope"), std::string::npos)
+      << status.message();
+}
+
+TEST(KernelCompiler, AnArchitectureThatNvrtcDoesNotKnowIsNamed) {
+  const TempFolder folder;
+  const FakeGpu gpu(
+      Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}, {"RIDGE_FAKE_NVRTC_ARCHITECTURES", "sm_80"}});
+  const Status status = Compiler(*gpu.device, folder.File("cubin")).Compile(kDoubles).status();
+  EXPECT_EQ(status.code(), ErrorCode::kDevice);
+  EXPECT_EQ(status.message(),
+            "NVRTC 13.0 (" RIDGE_FAKE_CUDA_FOLDER
+            "/libnvrtc.so.13) does not know the architecture sm_90. hint: pip install --upgrade "
+            "nvidia-cuda-nvrtc");
+}
+
+TEST(LibrarySearch, ALibraryThatIsNowhereIsNamedWithItsWheel) {
+  const Status status = cuda::OpenToolkitLibrary(cuda::SearchForToolkit(), "NVRTC",
+                                                 {"libnvrtc.so.999"}, "nvidia-cuda-nvrtc")
+                            .status();
+  EXPECT_EQ(status.code(), ErrorCode::kDevice);
+  EXPECT_EQ(status.message(),
+            "no NVRTC: libnvrtc.so.999 is not found. hint: pip install nvidia-cuda-nvrtc, or set "
+            "RIDGE_CUDA_PATH to its folder");
+}
+
+TEST(LibrarySearch, TheWheelsOfTheActivePythonComeBeforeTheSystem) {
+  const TempFolder folder;
+  const std::string lib = folder.File("lib/python3.11/site-packages/nvidia/cu13/lib");
+  std::filesystem::create_directories(lib);
+  std::filesystem::copy(RIDGE_FAKE_CUDA_FOLDER "/libnvrtc.so.13", lib + "/libnvrtc.so.13");
+  const Variables variables(Settings{{"VIRTUAL_ENV", folder.File("")}});
+  const Result<cuda::Nvrtc> nvrtc = cuda::Nvrtc::Open();
+  ASSERT_TRUE(nvrtc.ok()) << nvrtc.status().message();
+  EXPECT_EQ(std::filesystem::path(nvrtc->path()).lexically_normal(),
+            std::filesystem::path(lib + "/libnvrtc.so.13").lexically_normal());
+}
+
+}  // namespace
+}  // namespace ridge::fake_cuda
