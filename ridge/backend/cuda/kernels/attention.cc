@@ -38,6 +38,17 @@ RIDGE_FUNCTION R Score(R dot, Index b, Index h, Index i, Index j, R& slope$mask_
 $cap$add  return s;
 }
 
+// A thread's part of a tile, transposed in shared memory.
+template <int TM, int TN> RIDGE_FUNCTION void KeepOwn(const R (&part)[TM][TN], R* tile) {
+  const int tx = threadIdx.x % kSide, ty = threadIdx.x / kSide;
+#pragma unroll
+  for (int i = 0; i < TM; ++i) {
+#pragma unroll
+    for (int j = 0; j < TN; ++j)
+      tile[Place<TN>(tx, j) * TileSide<TM>::kPitch + Place<TM>(ty, i)] = part[i][j];
+  }
+}
+
 // Over the 16 threads that have a row of a tile.
 template <class F> RIDGE_FUNCTION R BlockRowFold(R x, F fold) {
   for (int distance = 8; distance > 0; distance >>= 1)
@@ -62,6 +73,7 @@ RIDGE_KERNEL void attention($parameters) {
     total[i] = 0;
   }
   const Index last = $last_key;
+#pragma unroll 1
   for (Index j0 = 0; j0 < last; j0 += kSide * $TN) {
     R s[$TM][$TN] = {};
     BlockProduct<$TM, $TN, true, true>(
@@ -74,13 +86,21 @@ RIDGE_KERNEL void attention($parameters) {
           const bool inside = j0 + place < $keys && d < $head_dim;
           return inside ? (R)Load(k, RowOfK(b, h / $group, j0 + place) + d) : R(0);
         });
+    // The thread's own scores, one after the other: together they would need too many registers.
+    KeepOwn(s, weights);
+#pragma unroll 1
+    for (int e = 0; e < $TM * $TN; ++e) {
+      const int query = Place<$TM>(ty, e / $TN), key = Place<$TN>(tx, e % $TN);
+      R slope, &own = weights[key * TileSide<$TM>::kPitch + query];
+      own = Score(own, b, h, i0 + query, j0 + key, slope$mask);
+    }
 #pragma unroll
     for (int i = 0; i < $TM; ++i) {
       const int query = Place<$TM>(ty, i);
-      R most = -Infinity<R>(), slope;
+      R most = -Infinity<R>();
 #pragma unroll
       for (int j = 0; j < $TN; ++j) {
-        s[i][j] = Score(s[i][j], b, h, i0 + query, j0 + Place<$TN>(tx, j), slope$mask);
+        s[i][j] = weights[Place<$TN>(tx, j) * TileSide<$TM>::kPitch + query];
         most = Larger(most, s[i][j]);
       }
       most = Larger(largest[i], BlockRowFold(most, Largest()));
@@ -157,6 +177,7 @@ RIDGE_KERNEL void $name($parameters) {
   for (Index h = $first_head; h < $last_head; ++h) {
     const Index kv = h / $group;
     const Index end = $end;
+#pragma unroll 1
     for (Index column0 = $begin; column0 < end; column0 += kSide * $TN) {
       R s[$TM][$TN] = {};
       BlockProduct<$TM, $TN, true, true>(
@@ -169,22 +190,18 @@ RIDGE_KERNEL void $name($parameters) {
             const Index i = column0 + place;
             return i < $columns && d < $head_dim ? (R)Load($column_left + d) : R(0);
           });
-$slopes
-#pragma unroll
-      for (int i = 0; i < $TM; ++i) {
-#pragma unroll
-        for (int j = 0; j < $TN; ++j) {
-          const Index row = row0 + Place<$TM>(ty, i), column = column0 + Place<$TN>(tx, j);
-          R slope, weight = 0;
-          const R score = Score(s[i][j], b, h, $query, $key, slope$mask);
-          if (score != -Infinity<R>()) {
-            const Index at = (b * $heads + h) * $queries + $query;
-            weight = exp(score - logsumexp[at]);
-$weight
-          }
-          weights[Place<$TN>(tx, j) * TileSide<$TM>::kPitch + Place<$TM>(ty, i)] = weight;
-        }
+      // The thread's own weights, one after the other: together they would need too many registers.
+      KeepOwn(s, weights);
+#pragma unroll 1
+      for (int e = 0; e < $TM * $TN; ++e) {
+        const int row = Place<$TM>(ty, e / $TN), column = Place<$TN>(tx, e % $TN);
+        R slope, &own = weights[column * TileSide<$TM>::kPitch + row];
+        const R score = Score(own, b, h, $query0 + $query, $key0 + $key, slope$mask);
+        own = 0;
+        if (score == -Infinity<R>()) continue;
+        own = exp(score - logsumexp[(b * $heads + h) * $queries + $query0 + $query])$slope;
       }
+$slopes
       BlockTimes<$TM, $TC>(out, kSide * $TN, weights, bs, [&](int place, int j) {
         const Index i = column0 + j, d = c0 + place;
         return i < $columns && d < $width ? (R)Load($column_right + d) : R(0);
@@ -214,7 +231,16 @@ constexpr std::string_view kSlopesText = R"cuda(
           [&](int place, Index d) {
             const Index i = column0 + place;
             return i < $columns && d < $value_dim ? (R)Load($column_slope + d) : R(0);
-          });)cuda";
+          });
+#pragma unroll
+      for (int i = 0; i < $TM; ++i) {
+#pragma unroll
+        for (int j = 0; j < $TN; ++j) {
+          const int row = Place<$TM>(ty, i), column = Place<$TN>(tx, j);
+          R& own = weights[column * TileSide<$TM>::kPitch + row];
+          if (own != 0) own *= dp[i][j] - delta[(b * $heads + h) * $queries + $query0 + $query];
+        }
+      })cuda";
 
 std::string Number(int64_t value) { return fmt::format("(Index){}ll", value); }
 
@@ -418,7 +444,7 @@ class AttentionWriter {
                    {"width", Number(width)}};
     AddExtents(names);
     AddRoles(of, tm, names);
-    AddWeight(of, names);
+    AddSlopes(of, names);
     text.source += FillText(kBackwardText, names);
     return AddLaunch(name, chunks * tiles * heads * e_.batch, p, text);
   }
@@ -435,6 +461,8 @@ class AttentionWriter {
                : "0";
     names.insert(names.end(), {{"query", queries ? "row" : "column"},
                                {"key", queries ? "column" : "row"},
+                               {"query0", queries ? "row0" : "column0"},
+                               {"key0", queries ? "column0" : "row0"},
                                {"first_head", queries ? "head" : "head * " + group},
                                {"last_head", queries ? "head + 1" : "(head + 1) * " + group},
                                {"begin", begin},
@@ -451,12 +479,11 @@ class AttentionWriter {
                                                                  : "RowOfV(b, head, row)"}});
   }
 
-  void AddWeight(Gradient of, Names& names) const {
+  // What ds has that p has not.
+  void AddSlopes(Gradient of, Names& names) const {
     const bool slopes = of != Gradient::kV;
-    names.emplace_back("weight", slopes ? fmt::format("            weight *= {} * slope * "
-                                                      "(dp[i][j] - delta[at]);",
-                                                      Literal(call_.number("scale")))
-                                        : "");
+    names.emplace_back("slope",
+                       slopes ? fmt::format(" * slope * {}", Literal(call_.number("scale"))) : "");
     names.emplace_back("slopes", slopes ? FillText(kSlopesText, names) : "");
   }
 

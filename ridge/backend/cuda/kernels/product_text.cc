@@ -65,7 +65,7 @@ template <int N> RIDGE_FUNCTION void TakeRow(const R* row, int at, R (&numbers)[
 }
 // sum += a b for tiles of a, [kDepth][16 TM], and b, [kDepth][16 TN].
 template <int TM, int TN> RIDGE_FUNCTION void AddTiles(R (&sum)[TM][TN], const R* a, const R* b) {
-#pragma unroll
+#pragma unroll 2
   for (int k = 0; k < kDepth; ++k) {
     R of_a[TM], of_b[TN];
     TakeRow<TM>(a + k * TileSide<TM>::kPitch, threadIdx.x / kSide, of_a);
@@ -85,6 +85,7 @@ RIDGE_FUNCTION void BlockProduct(R (&sum)[TM][TN], Index first, Index last, R* a
   R of_a[TM], of_b[TN];
   Fetch<TM, kAAlongDepth>(of_a, [&](int place, int k) { return a(place, first + k); });
   Fetch<TN, kBAlongDepth>(of_b, [&](int place, int k) { return b(place, first + k); });
+#pragma unroll 1
   for (Index at = first; at < last; at += kDepth) {
     Keep<TM, kAAlongDepth>(of_a, as);
     Keep<TN, kBAlongDepth>(of_b, bs);
@@ -104,6 +105,7 @@ template <int TM, int TN, class B>
 RIDGE_FUNCTION void BlockTimes(R (&sum)[TM][TN], int depth, const R* a, R* bs, B b) {
   R of_b[TN];
   Fetch<TN, false>(of_b, b);
+#pragma unroll 1
   for (int at = 0; at < depth; at += kDepth) {
     Keep<TN, false>(of_b, bs);
     __syncthreads();
