@@ -28,6 +28,7 @@ struct Function {
   const RidgeHostKernel* kernel;
 };
 struct Module {
+  int file = -1;
   void* library = nullptr;
   const RidgeHostBlock** now = nullptr;
   std::mutex running;  // `now` is of one launch at a time
@@ -40,12 +41,13 @@ size_t BytesOf(const char* image) {
   return std::strtoull(image + std::strlen(kImageMark), nullptr, 10);
 }
 
-// The library in a file of memory alone.
-void* OpenImage(const char* image) {
+// The library in a file of memory alone.  The file stays open, since the loader knows libraries by
+// their paths: a module of the same number would be taken for this one.
+void* OpenImage(const char* image, int& file) {
   const size_t bytes = BytesOf(image);
   const char* const begin = std::strchr(image, '\n');
   if (bytes == 0 || begin == nullptr) return nullptr;
-  const int file = memfd_create("cubin", MFD_CLOEXEC);
+  file = memfd_create("cubin", MFD_CLOEXEC);
   size_t written = 0;
   while (file >= 0 && written < bytes) {
     const ssize_t now = write(file, begin + 1 + written, bytes - written);
@@ -53,17 +55,18 @@ void* OpenImage(const char* image) {
     written += static_cast<size_t>(now);
   }
   const std::string path = "/proc/self/fd/" + std::to_string(file);
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
-  return library;
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 }  // namespace
 
 DriverCode LoadModule(cuda::ModuleHandle* handle, const void* image) {
   auto module = std::make_unique<Module>();
-  module->library = OpenImage(static_cast<const char*>(image));
-  if (module->library == nullptr) return DriverCode::kInvalidImage;
+  module->library = OpenImage(static_cast<const char*>(image), module->file);
+  if (module->library == nullptr) {
+    if (module->file >= 0) close(module->file);
+    return DriverCode::kInvalidImage;
+  }
   module->now = static_cast<const RidgeHostBlock**>(dlsym(module->library, "ridge_block"));
   const auto* kernel = static_cast<const RidgeHostKernel*>(dlsym(module->library, "ridge_kernels"));
   for (; kernel->name != nullptr; ++kernel)
@@ -76,6 +79,7 @@ DriverCode LoadModule(cuda::ModuleHandle* handle, const void* image) {
 void UnloadModule(cuda::ModuleHandle handle) {
   auto* module = reinterpret_cast<Module*>(handle);
   dlclose(module->library);
+  close(module->file);
   delete module;
   TheState().Died();
 }
