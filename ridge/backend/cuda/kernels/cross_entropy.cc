@@ -75,8 +75,8 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
                                        StorageType(logits.dtype), StorageType(labels.dtype));
   std::vector<Argument> arguments = {Argument::Input(0), Argument::Input(1)};
   if (gradient) {
-    parameters += fmt::format("const {}* dlosses, {}* dlogits",
-                              StorageType(call.inputs[2].dtype), out);
+    parameters +=
+        fmt::format("const {}* dlosses, {}* dlogits", StorageType(call.inputs[2].dtype), out);
     arguments.push_back(Argument::Input(2));
   } else {
     parameters += fmt::format("{}* losses", out);
@@ -87,8 +87,8 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
                 {{"name", op.name},
                  {"parameters", parameters},
                  {"T", StorageType(logits.dtype)},
-                 {"ignore_index", fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer(
-                                                                "ignore_index")))}});
+                 {"ignore_index",
+                  fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer("ignore_index")))}});
   values.emplace_back("body", FillText(gradient ? kLossGradText : kLossText, values));
   text.source = fmt::format("typedef {} R;\n", ComputeType(logits.dtype)) + RowText(shape) +
                 FillText(kCrossEntropyText, values);

@@ -109,8 +109,8 @@ std::string NumbersText(const OpDef& op, const OpCall& call) {
                     {{"low", Literal(low)}, {"range", Literal(call.number("high") - low)}});
   }
   if (op.name == "random_normal") {
-    return FillText(kNormalNumbers,
-                    {{"mean", Literal(call.number("mean"))}, {"scale", Literal(call.number("scale"))}});
+    return FillText(kNormalNumbers, {{"mean", Literal(call.number("mean"))},
+                                     {"scale", Literal(call.number("scale"))}});
   }
   // word / 2^24 >= rate, exactly.
   const double rate = call.number("rate");
@@ -127,9 +127,9 @@ const char* WriteDraws(const OpDef& op, const OpCall& call, KernelText& text) {
   const int64_t samples = y.rank() == 0 ? 1 : y.dims[0];
   const int64_t width = y.elements() / samples, blocks = CeilDiv(width, int64_t{4});
   text.source =
-      FillText(kDrawFunctions, {{"R", ComputeType(y.dtype)},
-                                {"stream", fmt::format("{}u", static_cast<uint32_t>(
-                                                                  call.integer("stream")))}}) +
+      FillText(kDrawFunctions,
+               {{"R", ComputeType(y.dtype)},
+                {"stream", fmt::format("{}u", static_cast<uint32_t>(call.integer("stream")))}}) +
       FillText(kDrawText, {{"T", dtype},
                            {"x_parameter", dropout ? fmt::format("const {}* x,", dtype) : ""},
                            {"groups", fmt::format("{}ll", samples * blocks)},

@@ -160,13 +160,13 @@ struct ReducePasses {
                              {"U", "Acc"},
                              {"take", TakeText()},
                              {"write", fmt::format("y[part * {} + o] = acc", tile.outputs)}});
-    text.source += PassText(
-        join, parts,
-        {{"name", "join_parts"},
-         {"T", "Acc"},
-         {"U", StorageType(y.dtype)},
-         {"take", fmt::format("acc = Join()(acc, x[first + {}]);", parts.TermText("e"))},
-         {"write", "Store(y, o, ValueOf(acc))"}});
+    text.source +=
+        PassText(join, parts,
+                 {{"name", "join_parts"},
+                  {"T", "Acc"},
+                  {"U", StorageType(y.dtype)},
+                  {"take", fmt::format("acc = Join()(acc, x[first + {}]);", parts.TermText("e"))},
+                  {"write", "Store(y, o, ValueOf(acc))"}});
     text.workspace_bytes = RoundUp(tile.outputs * tile.parts * accumulator_bytes, 256);
     text.launches = {
         {"reduce_parts", tile.Blocks(), kBlockThreads, {Argument::Input(0), Argument::Workspace()}},

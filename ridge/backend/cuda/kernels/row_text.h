@@ -15,8 +15,8 @@ struct RowShape {
   bool keeps = true;  // a thread's packs stay in registers
 
   int64_t groups() const { return extent / pack; }
-  // rows, extent, count (of elements, at least 1, as an R), pack, threads, each, groups; each_group:
-  // "for (..) if (..)" over packs `g` of a row, the thread's `j`-th.
+  // rows, extent, count (of elements, at least 1, as an R), pack, threads, each, groups;
+  // each_group: "for (..) if (..)" over packs `g` of a row, the thread's `j`-th.
   TextValues Values() const;
 };
 // `element_bytes` are those of the narrowest operand, `most_kept` the elements that a thread may

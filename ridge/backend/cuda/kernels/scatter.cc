@@ -15,8 +15,8 @@
 namespace ridge::cuda {
 namespace {
 
-constexpr int64_t kFew = 64;      // indices
-constexpr int64_t kChunk = 32;    // updates that are combined beforehand
+constexpr int64_t kFew = 64;    // indices
+constexpr int64_t kChunk = 32;  // updates that are combined beforehand
 
 // updates: [outer, count, inner].  y, x: [outer, extent, inner]; inner counts packs.
 constexpr std::string_view kScatterFunctions = R"cuda(
@@ -110,8 +110,7 @@ class ScatterWriter {
         replaces_(has_x_ && call.text("reduction") == "none"),
         index_(has_x_ ? 1 : 0),
         y_(call.outputs[0]) {
-    const int axis =
-        has_x_ ? 0 : *NormalizeAxis(call.integer("axis"), y_.rank(), call.where);
+    const int axis = has_x_ ? 0 : *NormalizeAxis(call.integer("axis"), y_.rank(), call.where);
     view_ = ViewAxis(y_.dims, axis);
     count_ = call.inputs[static_cast<size_t>(index_)].elements();
     const int64_t element = BytesPerElement(y_.dtype);
@@ -125,13 +124,11 @@ class ScatterWriter {
     if (!replaces_ && StorageType(y_.dtype) == nullptr) return refusal::kDType;
     if (!CanSort(count_, view_.extent)) return refusal::kSize;
     text.source = std::string(kPlaceOfIndexText) + FillText(kScatterFunctions, FunctionValues());
-    values_ = {{"I", StorageType(index_dtype_)},
-               {"x_parameter", has_x_ ? "const T* x," : ""},
-               {"count", fmt::format("{}ll", count_)},
-               {"extent", fmt::format("{}ll", view_.extent)},
-               {"inner", fmt::format("{}ll", inner_)},
-               {"elements", fmt::format("{}ll", Elements())},
-               {"begin", has_x_ ? "ReadPack(x, e)" : "{}"}};
+    values_ = {
+        {"I", StorageType(index_dtype_)},           {"x_parameter", has_x_ ? "const T* x," : ""},
+        {"count", fmt::format("{}ll", count_)},     {"extent", fmt::format("{}ll", view_.extent)},
+        {"inner", fmt::format("{}ll", inner_)},     {"elements", fmt::format("{}ll", Elements())},
+        {"begin", has_x_ ? "ReadPack(x, e)" : "{}"}};
     if (count_ <= kFew) {
       WriteWalk(text);
     } else {
@@ -144,20 +141,21 @@ class ScatterWriter {
   int64_t Elements() const { return view_.outer * view_.extent * inner_; }
 
   std::vector<std::pair<std::string_view, std::string>> FunctionValues() const {
-    return {{"T", replaces_ ? WordType(BytesPerElement(y_.dtype)) : StorageType(y_.dtype)},
-            {"R", replaces_ ? "T" : ComputeType(y_.dtype)},
-            {"lanes", std::to_string(lanes_)},
-            {"combined", CombinedText(reduction_)},
-            {"read", replaces_ ? "pack.at[k]" : "(R)Load(pack.at, k)"},
-            {"write", replaces_ ? "pack.at[k] = written.at[k]" : "Store(pack.at, k, written.at[k])"}};
+    return {
+        {"T", replaces_ ? WordType(BytesPerElement(y_.dtype)) : StorageType(y_.dtype)},
+        {"R", replaces_ ? "T" : ComputeType(y_.dtype)},
+        {"lanes", std::to_string(lanes_)},
+        {"combined", CombinedText(reduction_)},
+        {"read", replaces_ ? "pack.at[k]" : "(R)Load(pack.at, k)"},
+        {"write", replaces_ ? "pack.at[k] = written.at[k]" : "Store(pack.at, k, written.at[k])"}};
   }
 
   void WriteWalk(KernelText& text) {
     text.source += FillText(kWalkText, values_);
     std::vector<Argument> arguments;
     if (has_x_) arguments.push_back(Argument::Input(0));
-    arguments.insert(arguments.end(), {Argument::Input(index_), Argument::Input(index_ + 1),
-                                       Argument::Output(0)});
+    arguments.insert(arguments.end(),
+                     {Argument::Input(index_), Argument::Input(index_ + 1), Argument::Output(0)});
     text.launches = {{"scatter", BlocksFor(Elements()), kBlockThreads, arguments}};
   }
 

@@ -129,14 +129,18 @@ bool CanSort(int64_t count, int64_t extent) {
 }
 
 void AppendSort(RowSort& sort, KernelText& text) {
-  const auto bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(sort.extent)));  // of `extent` itself, too
+  const auto bits = static_cast<int>(
+      std::bit_width(static_cast<uint64_t>(sort.extent)));  // of `extent` itself, too
   const int passes = (bits + kMostDigitBits - 1) / kMostDigitBits;
   const int digit_bits = (bits + passes - 1) / passes, digits = 1 << digit_bits;
   const int64_t blocks = CeilDiv(sort.count, kTile);
   std::vector<std::pair<std::string_view, std::string>> values = {
-      {"extent", fmt::format("{}u", sort.extent)}, {"digits", std::to_string(digits)},
-      {"tile", std::to_string(kTile)},             {"items", std::to_string(kItems)},
-      {"count", fmt::format("{}u", sort.count)},   {"blocks", fmt::format("{}ll", blocks)},
+      {"extent", fmt::format("{}u", sort.extent)},
+      {"digits", std::to_string(digits)},
+      {"tile", std::to_string(kTile)},
+      {"items", std::to_string(kItems)},
+      {"count", fmt::format("{}u", sort.count)},
+      {"blocks", fmt::format("{}ll", blocks)},
       {"mask", fmt::format("{}u", digits - 1)}};
   text.source += FillText(kSortFunctions, values);
   const int64_t rows[2] = {Reserve(4 * sort.count, text), Reserve(4 * sort.count, text)};
@@ -146,20 +150,21 @@ void AppendSort(RowSort& sort, KernelText& text) {
   for (int pass = 0; pass < passes; ++pass) {
     const bool first = pass == 0;
     auto own = values;
-    own.insert(own.end(),
-               {{"pass", std::to_string(pass)},
-                {"shift", std::to_string(pass * digit_bits)},
-                {"parameters", first ? fmt::format("const {}* indices", StorageType(sort.index_dtype))
-                                     : "const u32* rows, const u32* numbers"},
-                {"row", first ? "RowOfIndex(indices[i])" : "rows[i]"},
-                {"number", first ? "(u32)i" : "numbers[i]"}});
+    own.insert(own.end(), {{"pass", std::to_string(pass)},
+                           {"shift", std::to_string(pass * digit_bits)},
+                           {"parameters",
+                            first ? fmt::format("const {}* indices", StorageType(sort.index_dtype))
+                                  : "const u32* rows, const u32* numbers"},
+                           {"row", first ? "RowOfIndex(indices[i])" : "rows[i]"},
+                           {"number", first ? "(u32)i" : "numbers[i]"}});
     text.source += FillText(kPassText, own);
     const int from = (pass + 1) % 2, to = pass % 2;
     std::vector<Argument> inputs = {Argument::Input(sort.input)};
     if (!first) inputs = {Argument::Workspace(rows[from]), Argument::Workspace(numbers[from])};
     std::vector<Argument> count = inputs, move = inputs;
     count.push_back(Argument::Workspace(counts));
-    for (const int64_t at : {counts, rows[to], numbers[to]}) move.push_back(Argument::Workspace(at));
+    for (const int64_t at : {counts, rows[to], numbers[to]})
+      move.push_back(Argument::Workspace(at));
     text.launches.push_back({fmt::format("count_digits{}", pass), blocks, kBlockThreads, count});
     text.launches.push_back({"scan_counts", 1, kScanThreads, {Argument::Workspace(counts)}});
     text.launches.push_back({fmt::format("move_items{}", pass), blocks, kBlockThreads, move});
@@ -167,10 +172,11 @@ void AppendSort(RowSort& sort, KernelText& text) {
     sort.numbers_at = numbers[to];
   }
   text.source += FillText(kFirstsText, values);
-  text.launches.push_back({"find_firsts",
-                           BlocksFor(sort.extent + 1),
-                           kBlockThreads,
-                           {Argument::Workspace(sort.rows_at), Argument::Workspace(sort.firsts_at)}});
+  text.launches.push_back(
+      {"find_firsts",
+       BlocksFor(sort.extent + 1),
+       kBlockThreads,
+       {Argument::Workspace(sort.rows_at), Argument::Workspace(sort.firsts_at)}});
 }
 
 }  // namespace ridge::cuda
