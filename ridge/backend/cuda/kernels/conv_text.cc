@@ -33,6 +33,23 @@ bool IsTrivial(const WindowAxis& axis) {
   return axis.input == 1 && axis.output == 1 && axis.kernel == 1 && axis.pad_begin == 0;
 }
 
+// Whether every output sees the input in its own place, and no other.
+bool IsPlain(const SlidingWindow& window) {
+  return std::all_of(window.axes.begin(), window.axes.end(), [](const WindowAxis& axis) {
+    return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
+  });
+}
+
+// Returns R(0) where position p of axis d is outside; nothing where it can't be.
+std::string GuardText(const WindowAxis& axis, size_t d) {
+  const bool below = axis.pad_begin > 0;
+  const bool above = axis.InputAt(axis.output - 1, axis.kernel - 1) >= axis.input;
+  if (!below && !above) return "";
+  return fmt::format("  if ({}{}{}) return R(0);\n", below ? fmt::format("p{} < 0", d) : "",
+                     below && above ? " || " : "",
+                     above ? fmt::format("p{} >= {}", d, axis.input) : "");
+}
+
 struct AxisExtents {
   std::array<int64_t, 3> inputs, outputs, kernels;
   explicit AxisExtents(const SlidingWindow& window)
@@ -45,6 +62,7 @@ struct AxisExtents {
 
 std::string TapText(const SlidingWindow& window, const std::string& output,
                     const std::string& tap) {
+  if (IsPlain(window)) return fmt::format("  const Index at = {};\n", output);
   const AxisExtents e(window);
   std::string text;
   for (size_t d = 0; d < 3; ++d) {
@@ -56,7 +74,7 @@ std::string TapText(const SlidingWindow& window, const std::string& output,
     text += fmt::format("  const Index p{0} = ({1}) * {2} - {3} + ({4}) * {5};\n", d,
                         Digit(output, e.outputs, d), axis.stride, axis.pad_begin,
                         Digit(tap, e.kernels, d), axis.dilation);
-    text += fmt::format("  if (p{0} < 0 || p{0} >= {1}) return R(0);\n", d, axis.input);
+    text += GuardText(axis, d);
   }
   return text + PlaceText(e.inputs);
 }
@@ -125,6 +143,7 @@ std::string PhaseTapText(const SlidingWindow& window) {
 }
 
 std::string PhaseOutputText(const SlidingWindow& window) {
+  if (IsPlain(window)) return "  const Index at = pixel;\n";
   const InputPhases p(window);
   std::string text;
   for (size_t d = 0; d < 3; ++d) {
@@ -135,6 +154,7 @@ std::string PhaseOutputText(const SlidingWindow& window) {
 }
 
 std::string PhaseInputText(const SlidingWindow& window) {
+  if (IsPlain(window)) return "  const Index at = pixel;\n  const bool inside = true;\n";
   const InputPhases p(window);
   const AxisExtents e(window);
   std::string text, inside = "true";
