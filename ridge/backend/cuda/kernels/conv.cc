@@ -63,25 +63,33 @@ const char* WriteConv(const OpDef& /*op*/, const OpCall& call, KernelText& text)
 const char* WriteGradInput(const OpDef& /*op*/, const OpCall& call, KernelText& text) {
   if (!StoresAll(call)) return refusal::kDType;
   const ConvGeometry g = GradInputGeometryOf(call);
-  const int64_t inputs = g.window.inputs(), taps = g.window.taps();
+  const InputPhases phases(g.window);
+  const int64_t taps = g.window.taps(), pixels = phases.pixels(), depth = phases.depth();
   ProductText p = StartProduct(call, g);
+  p.batch = phases.count() * g.groups;
   p.rows = g.group_inputs;
-  p.columns = g.batch * inputs;
-  p.depth = g.group_outputs * taps;
+  p.columns = g.batch * pixels;
+  p.depth = g.group_outputs * depth;
+  p.largest_index = std::max(p.largest_index, 2 * p.depth * g.group_inputs * g.groups);
   p.operands.AddInput(call, 0, "dy");
   p.operands.AddInput(call, 1, "w");
-  p.a = fmt::format("return (R)Load(w, ((batch * {} + k / {}) * {} + m) * (Index){} + k % {});",
-                    g.group_outputs, taps, p.rows, taps, taps);
+  const std::string part =
+      fmt::format("const Index group = batch % {0}, phase = batch / {0};\n", g.groups);
+  const std::string of_k = fmt::format("  const Index channel = k / {0}, tap = k % {0};\n", depth);
+  const std::string of_n = fmt::format("  const Index image = n / {0}, pixel = n % {0};\n", pixels);
+  p.a = part + of_k + PhaseTapText(g.window) +
+        fmt::format("  return (R)Load(w, ((group * {} + channel) * {} + m) * (Index){} + at);",
+                    g.group_outputs, p.rows, taps);
   p.a_along_depth = true;
-  p.b = fmt::format("const Index channel = k / {}, tap = k % {}, image = n / {}, pixel = n % {};\n",
-                    taps, taps, inputs, inputs) +
-        OutputText(g.window, "pixel", "tap") +
-        fmt::format("  return (R)Load(dy, {});",
-                    PlaneText(g.outputs(), g.group_outputs, g.window.outputs()));
+  p.b = part + of_k + of_n + PhaseOutputText(g.window) +
+        fmt::format("  return (R)Load(dy, (image * {} + group * {} + channel) * (Index){} + at);",
+                    g.outputs(), g.group_outputs, g.window.outputs());
   p.results.AddOutput(call, 0, "dx");
-  p.store = fmt::format(
-      "      Store(dx, ((n / {0}) * {1} + batch * {2} + m) * (Index){0} + n % {0}, value);", inputs,
-      g.inputs(), p.rows);
+  p.store = part + of_n + PhaseInputText(g.window) +
+            fmt::format(
+                "  if (inside)\n    Store(dx, (image * {} + group * {} + m) * (Index){} + "
+                "at, value);",
+                g.inputs(), p.rows, g.window.inputs());
   return WriteProduct(p, text);
 }
 

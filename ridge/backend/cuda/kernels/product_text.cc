@@ -18,9 +18,7 @@ namespace {
 constexpr int64_t kSide = 16;       // threads along each side of a tile
 constexpr int64_t kTileDepth = 16;  // of what is in shared memory at once
 constexpr int64_t kFewBlocks = 132;
-constexpr int64_t kMostParts = 64;
 constexpr int64_t kShortestPart = 128;
-constexpr int64_t kMostPartBytes = int64_t{1} << 28;
 
 constexpr std::string_view kTileFunctions = R"cuda(
 // A tile in shared memory has kDepth rows of 16 N numbers, and 4 between rows against conflicts of
@@ -199,6 +197,8 @@ $store
 }
 )cuda";
 
+int64_t SumBytes(const ProductText& p) { return std::strcmp(p.compute, "float") == 0 ? 4 : 8; }
+
 struct Tiling {
   int64_t tm = 1, tn = 1;  // sums of a thread along rows and columns
   int64_t parts = 1;       // of a sum
@@ -210,9 +210,7 @@ struct Tiling {
 };
 
 void SplitDepth(const ProductText& p, Tiling& t) {
-  const int64_t wanted = std::min(2 * kFewBlocks / t.Tiles(p), p.depth / kShortestPart);
-  const int64_t bytes = p.batch * p.rows * p.columns * 8;
-  const int64_t parts = std::min({wanted, kMostParts, kMostPartBytes / bytes});
+  const int64_t parts = std::min(2 * kFewBlocks / t.Tiles(p), p.depth / kShortestPart);
   if (parts < 2 || p.together != 1) return;
   t.part_depth = RoundUp(CeilDiv(p.depth, parts), kTileDepth);
   t.parts = CeilDiv(p.depth, t.part_depth);
@@ -224,8 +222,7 @@ Tiling ChooseTiling(const ProductText& p) {
   const auto sized = [&](int64_t most) {
     return Tiling{SumsAlong(p.rows, most), std::max(least, SumsAlong(p.columns, most)), 1, p.depth};
   };
-  const bool wide = std::strcmp(p.compute, "float") == 0;
-  Tiling t = sized(wide ? 8 : 4);
+  Tiling t = sized(SumBytes(p) == 4 ? 8 : 4);
   if (t.Tiles(p) < 2 * kFewBlocks) t = sized(4);
   if (t.Tiles(p) < kFewBlocks) SplitDepth(p, t);
   if (t.Tiles(p) * t.parts < kFewBlocks / 2 && std::max(t.tm, t.tn) > 2) {
@@ -279,7 +276,7 @@ class ProductWriter {
     Parameters parts;
     if (t.parts > 1) {
       parts.Add("R* sums", Argument::Workspace());
-      text.workspace_bytes = RoundUp(t.parts * sums_ * 8, 256);
+      text.workspace_bytes = RoundUp(t.parts * sums_ * SumBytes(p_), 256);
     }
     Parameters all = p_.operands;
     all.Append(t.parts > 1 ? parts : p_.results);
