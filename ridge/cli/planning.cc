@@ -124,6 +124,23 @@ std::string ModelNotesText(const ModelNotes& notes, bool verbose) {
   return text;
 }
 
+namespace {
+
+// " by reference (2 threads)"
+std::string HostText(const TrainOptions& options, const Machine& machine) {
+  const std::string& name = machine.backend->name();
+  const std::string by = name == options.device ? "" : " by " + name;
+  return fmt::format("{} ({})", by, FormatCountOf(machine.backend->threads(), "thread"));
+}
+
+std::string ProfileText(const Machine& machine) {
+  if (!machine.in_host_memory()) return "\n  modelled by an H100's numbers; kernels are timed here";
+  if (IsTrusted(machine.profile)) return "";
+  return "\n  by a rough profile: " + DistrustReason(machine.profile);
+}
+
+}  // namespace
+
 std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   const TrainOptions& options = job.options;
   std::string title = fmt::format("{}, batch {}", options.model, options.batch);
@@ -145,16 +162,13 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
         machine.software.memory_scale > 0 ? " and memory of {}" : " of {}; memory of ridge";
     return title + "\n  seconds" + fmt::format(fmt::runtime(memory), machine.software.name);
   }
-  if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
-  const int threads = machine.backend->threads();
-  title += fmt::format(" ({})", FormatCountOf(threads, "thread"));
+  title += machine.in_host_memory() ? HostText(options, machine)
+                                    : fmt::format(" ({})", machine.profile.name);
   if (job.keeps_many)
     title +=
         "\n  keeps its activations: recomputing them would take too much of so short a step "
         "(--recompute all: least memory)";
-  const DeviceProfile& profile = machine.profile;
-  if (IsTrusted(profile)) return title;
-  return title + "\n  by a rough profile: " + DistrustReason(profile);
+  return title + ProfileText(machine);
 }
 
 Receipt ReceiptOf(const PlannedJob& job, const Machine& machine) {

@@ -98,17 +98,51 @@ class Cuda(RidgeTest):
         self.assertEqual(self.rows(RIDGE_CUDA_PATH=""), ["CUDA no driver"])
         self.assertIsNone(self.doctor(place="")[0]["answer"])
 
-    def test_training_on_cuda_is_refused_and_opens_no_driver(self):
+    def test_the_cpu_opens_no_driver_and_no_compiler(self):
         env = {"RIDGE_CUDA_PATH": FAKE, "LD_DEBUG": "files"}
-        done = self.ridge("train", *SMALL, "--device", "cuda:0", env=env)
-        self.assertEqual(done.returncode, 6)
-        said = [line for line in done.stderr.splitlines() if line.startswith("ridge: ")]
-        self.assertEqual(said, ["ridge: --device is 'cuda:0': this version of ridge has no kernels "
-                                "for GPUs and trains on the CPU only. hint: --device cpu"])
         planned = self.ridge("plan", *SMALL[:1], "--threads", "1", env=env)
-        for text in (done.stderr, planned.stderr):
-            self.assertIn("libc.so", text)
-            self.assertNotIn("libcuda", text)
+        self.assertIn("libc.so", planned.stderr)
+        self.assertNotIn("libcuda", planned.stderr)
+        self.assertNotIn("libnvrtc", planned.stderr)
+
+    def train(self, *words, **variables):
+        env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0", **variables}
+        return self.ridge("train", "mlp:hidden=8,layers=1,inputs=12,classes=3", "--data",
+                          "synthetic", "--batch", "4", "--steps", "4", *words, env=env)
+
+    def test_a_training_on_a_gpu_keeps_its_plan_and_goes_on_on_the_cpu(self):
+        done = self.train("--device", "cuda", "--out", "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("on cuda (Test GPU 0)", done.stdout)
+        with open(self.path("run/summary.json")) as file:
+            summary = json.load(file)
+        self.assertEqual(summary["device"], "Test GPU 0")
+        for figure in ("peak_bytes", "arena_bytes"):
+            self.assertGreaterEqual(summary["planned"][figure], summary["measured"][figure])
+            self.assertEqual(summary["measured"][figure] % (2 << 20), 0)
+        same = self.train("--device", "cpu", "--out", "other")
+        self.assertEqual(same.returncode, 0, same.stderr)
+        with open(self.path("other/summary.json")) as file:
+            self.assertAlmostEqual(json.load(file)["train_loss"], summary["train_loss"], places=5)
+
+    def test_a_gpu_that_is_lost_in_a_run_ends_it_with_the_drivers_error(self):
+        done = self.train("--device", "cuda", "--out", "run",
+                          RIDGE_FAKE_CUDA_FAIL="cuMemcpyDtoHAsync:5:719")
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("CUDA_ERROR_LAUNCH_FAILED (719)", done.stderr)
+
+    def test_what_does_not_fit_a_gpu_is_refused_before_the_first_step(self):
+        done = self.train("--device", "cuda", "--device-memory", "1MiB", "--out", "run")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("Test GPU 0 has 1.00 MiB", done.stderr)
+
+    def test_a_gpu_that_is_not_there_is_named(self):
+        for words, sentence in [
+                (("--device", "cuda:1"), "there is no cuda:1: the driver shows 1 GPU. hint: cuda:0"),
+                (("--device", "cuda:x"), "--device is 'cuda:x'; it must be cpu or cuda[:N]"),
+                (("--device-memory", "1GiB"), "--device-memory is of a GPU, and --device is 'cpu'. "
+                                              "hint: --fit SIZE")]:
+            self.assertEqual(self.train(*words).stderr.splitlines()[-1], f"ridge: {sentence}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "ridge/backend/cpu/nominal_profile.h"
+#include "ridge/backend/cuda/cuda_backend.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/instructions.h"
 #include "ridge/core/test_folder.h"
@@ -93,6 +94,40 @@ TEST(CudaTraining, LeavesTheBitsOfTheSameKernelsOnTheHost) {
       kernels = gpu.hooks.calls("cuLaunchKernel");
     }
     EXPECT_GT(kernels, 20);
+    EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
+  }
+}
+
+// The largest difference of two equally long lists, over the largest number of the first.
+double Distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = 0, apart = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(a[i]));
+    apart = std::max(apart, std::abs(a[i] - b[i]));
+  }
+  return a.size() == b.size() ? apart / largest : 1;
+}
+
+TEST(CudaTraining, OurKernelsTrainAsTheReferenceDoes) {
+  const TempFolder cache;
+  for (const char* model : {kModels[0], kModels[1], "cnn:filters=2,hidden=8"}) {
+    const std::unique_ptr<Backend> reference = MakeReferenceBackend();
+    const Result<Left> want = TrainOn(*reference, model);
+    ASSERT_TRUE(want.ok()) << want.status().message();
+    std::optional<Left> first;
+    for (const char* lazy : {"0", "1"}) {
+      const FakeGpu gpu(
+          Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "20"}, {"RIDGE_FAKE_CUDA_LAZY", lazy}});
+      Result<cuda::KernelCompiler> compiler = cuda::KernelCompiler::Open(
+          gpu.device->gpu(), cache.File("cubin"), {{RIDGE_FAKE_CUDA_FOLDER}, {}});
+      ASSERT_TRUE(compiler.ok()) << compiler.status().message();
+      const auto backend = cuda::MakeCudaBackend(*gpu.device, *std::move(compiler));
+      const Result<Left> have = TrainOn(*backend, model);
+      ASSERT_TRUE(have.ok()) << have.status().message();
+      EXPECT_LT(Distance(want->losses, have->losses), 1e-5) << model;
+      if (first) EXPECT_TRUE(first->parameters == have->parameters) << model;
+      first = *have;
+    }
     EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
   }
 }
