@@ -196,10 +196,10 @@ class AssignWriter {
       : call_(call), text_(text), sizes_(call), batch_(call.inputs[0].dims[0]) {}
 
   void Write() {
-    text_.source = FillText(std::string(kBoxFunctions) + std::string(kTakeText) +
-                                std::string(kOwnerText) + std::string(kMaximaText) +
-                                std::string(kTargetsText),
-                            Values());
+    text_.source =
+        FillText(std::string(kBoxFunctions) + std::string(kTakeText) + std::string(kOwnerText) +
+                     std::string(kMaximaText) + std::string(kTargetsText),
+                 Values());
     const int64_t places = batch_ * sizes_.places, truths = batch_ * sizes_.truths;
     const int64_t taking = std::min(truths, kMostTakingBlocks);
     const Argument all_metrics = Reserve(taking * sizes_.places * 8),

@@ -141,12 +141,11 @@ std::string EncodeText(const OpCall& call) {
     if (format.dtype == to) return EncodeFloatText(format, saturate);
   }
   const std::string& round = call.text("round");
-  return FillText(kEncodeE8M0,
-                  {{"too_small", saturate ? "0" : "0xff"},
-                   {"beyond", saturate ? "0xfe" : "0xff"},
-                   {"rounds_up", round == "up"     ? "fraction > 1"
-                                 : round == "down" ? "false"
-                                                   : "fraction >= 1.5"}});
+  return FillText(kEncodeE8M0, {{"too_small", saturate ? "0" : "0xff"},
+                                {"beyond", saturate ? "0xfe" : "0xff"},
+                                {"rounds_up", round == "up"     ? "fraction > 1"
+                                              : round == "down" ? "false"
+                                                                : "fraction >= 1.5"}});
 }
 
 const char* WriteCast(const OpDef&, const OpCall& call, KernelText& text) {
@@ -158,20 +157,19 @@ const char* WriteCast(const OpDef&, const OpCall& call, KernelText& text) {
                     (writes && (IsInteger(y.dtype) || y.dtype == DType::kF8E8M0));
   const int lanes = y.elements() % 4 == 0 ? 4 : 1;
   const int64_t groups = y.elements() / lanes;
-  text.source = FillText(kCastText, {{"R", wide ? "double" : "float"},
-                                     {"from_table", reads ? TableText(x.dtype) : ""},
-                                     {"encode", writes ? EncodeText(call) : ""},
-                                     {"X", reads ? "u8" : StorageType(x.dtype)},
-                                     {"Y", writes ? "u8" : StorageType(y.dtype)},
-                                     {"groups", fmt::format("{}ll", groups)},
-                                     {"lanes", std::to_string(lanes)},
-                                     {"load", reads ? "(R)__uint_as_float(kNumbers[from.at[k]])" : "(R)Load(from.at, k)"},
-                                     {"store", writes ? "to.at[k] = Encoded(value)"
-                                                      : "Store(to.at, k, value)"}});
-  text.launches = {{"cast",
-                    BlocksFor(groups),
-                    kBlockThreads,
-                    {Argument::Input(0), Argument::Output(0)}}};
+  text.source = FillText(
+      kCastText,
+      {{"R", wide ? "double" : "float"},
+       {"from_table", reads ? TableText(x.dtype) : ""},
+       {"encode", writes ? EncodeText(call) : ""},
+       {"X", reads ? "u8" : StorageType(x.dtype)},
+       {"Y", writes ? "u8" : StorageType(y.dtype)},
+       {"groups", fmt::format("{}ll", groups)},
+       {"lanes", std::to_string(lanes)},
+       {"load", reads ? "(R)__uint_as_float(kNumbers[from.at[k]])" : "(R)Load(from.at, k)"},
+       {"store", writes ? "to.at[k] = Encoded(value)" : "Store(to.at, k, value)"}});
+  text.launches = {
+      {"cast", BlocksFor(groups), kBlockThreads, {Argument::Input(0), Argument::Output(0)}}};
   return nullptr;
 }
 

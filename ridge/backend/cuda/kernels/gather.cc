@@ -44,17 +44,16 @@ const char* WriteGather(const OpDef&, const OpCall& call, KernelText& text) {
   const int64_t count = y.bytes() / bytes;
   const int each = WordsAtOnce(count);
   const double missing = IsFloat(x.dtype) ? std::numeric_limits<double>::quiet_NaN() : 0;
-  text.source =
-      std::string(kPlaceOfIndexText) +
-      FillText(kGatherText, {{"Word", WordType(bytes)},
-                             {"Index", IndexType(std::max(x.elements(), y.elements()))},
-                             {"I", StorageType(call.inputs[1].dtype)},
-                             {"count", std::to_string(count)},
-                             {"each", std::to_string(each)},
-                             {"inner", std::to_string(view.inner * element / bytes)},
-                             {"taken", std::to_string(call.inputs[1].elements())},
-                             {"extent", std::to_string(view.extent)},
-                             {"missing", WordLiteral(bytes, x.dtype, missing)}});
+  text.source = std::string(kPlaceOfIndexText) +
+                FillText(kGatherText, {{"Word", WordType(bytes)},
+                                       {"Index", IndexType(std::max(x.elements(), y.elements()))},
+                                       {"I", StorageType(call.inputs[1].dtype)},
+                                       {"count", std::to_string(count)},
+                                       {"each", std::to_string(each)},
+                                       {"inner", std::to_string(view.inner * element / bytes)},
+                                       {"taken", std::to_string(call.inputs[1].elements())},
+                                       {"extent", std::to_string(view.extent)},
+                                       {"missing", WordLiteral(bytes, x.dtype, missing)}});
   text.launches = {{"gather",
                     BlocksFor((count + each - 1) / each),
                     kBlockThreads,

@@ -41,14 +41,14 @@ const char* WriteElementIndex(const OpDef&, const OpCall& call, KernelText& text
   Dims strides = RowMajorStrides(dims);
   const int64_t along = strides[axis];
   strides[axis] = 0;  // the index says where
-  text.source = std::string(kPlaceOfIndexText) +
-                FillText(kElementIndexText,
-                         {{"I", StorageType(call.inputs[0].dtype)},
-                          {"count", fmt::format("{}ll", count)},
-                          {"extent", fmt::format("{}ll", dims[axis])},
-                          {"missing", fmt::format("{}ll", ElementCount(dims))},
-                          {"base", OffsetText(call.outputs[0].dims, strides, "e")},
-                          {"along", fmt::format("{}ll", along)}});
+  text.source =
+      std::string(kPlaceOfIndexText) +
+      FillText(kElementIndexText, {{"I", StorageType(call.inputs[0].dtype)},
+                                   {"count", fmt::format("{}ll", count)},
+                                   {"extent", fmt::format("{}ll", dims[axis])},
+                                   {"missing", fmt::format("{}ll", ElementCount(dims))},
+                                   {"base", OffsetText(call.outputs[0].dims, strides, "e")},
+                                   {"along", fmt::format("{}ll", along)}});
   AddLaunch("element_index", count, text);
   return nullptr;
 }

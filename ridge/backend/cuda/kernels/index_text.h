@@ -15,8 +15,8 @@ std::string OffsetText(const Dims& dims, const Dims& strides, const std::string&
 // Strides of a row-major array of `from` over the dimensions of `to`, to which it is broadcast.
 Dims BroadcastStrides(const Dims& from, const Dims& to);
 
-// PlaceOfIndex(index, extent): the place in [0, extent) that an index in [-extent, extent) names, or
-// -1.
+// PlaceOfIndex(index, extent): the place in [0, extent) that an index in [-extent, extent) names,
+// or -1.
 inline constexpr std::string_view kPlaceOfIndexText = R"cuda(
 RIDGE_FUNCTION i64 PlaceOfIndex(i64 index, i64 extent) {
   const i64 place = index < 0 ? index + extent : index;

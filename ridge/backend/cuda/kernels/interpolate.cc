@@ -46,17 +46,17 @@ const char* WriteInterpolate(const OpDef&, const OpCall& call, KernelText& text)
   std::vector<std::string> weights;
   for (const double weight : std::get<std::vector<double>>(call.attrs.at("weights")))
     weights.push_back(Literal(weight));
-  text.source = FillText(kInterpolateText,
-                         {{"R", ComputeType(x.dtype)},
-                          {"T", StorageType(x.dtype)},
-                          {"Index", IndexType(std::max(x.elements(), y.elements()))},
-                          {"starts", List(starts)},
-                          {"places", List(places)},
-                          {"weights", List(weights)},
-                          {"count", std::to_string(y.elements())},
-                          {"rows", std::to_string(starts.size() - 1)},
-                          {"extent", std::to_string(view.extent)},
-                          {"inner", std::to_string(view.inner)}});
+  text.source =
+      FillText(kInterpolateText, {{"R", ComputeType(x.dtype)},
+                                  {"T", StorageType(x.dtype)},
+                                  {"Index", IndexType(std::max(x.elements(), y.elements()))},
+                                  {"starts", List(starts)},
+                                  {"places", List(places)},
+                                  {"weights", List(weights)},
+                                  {"count", std::to_string(y.elements())},
+                                  {"rows", std::to_string(starts.size() - 1)},
+                                  {"extent", std::to_string(view.extent)},
+                                  {"inner", std::to_string(view.inner)}});
   text.launches = {{"interpolate",
                     BlocksFor(y.elements()),
                     kBlockThreads,

@@ -26,9 +26,8 @@ const char* WriteMoveOf(const OpDef& op, const OpCall& call, KernelText& text) {
 }  // namespace
 
 TextKernelDef MoveTextKernel() {
-  return {.name = "cuda.move",
-          .ops = {"slice", "expand", "reshape", "bit_cast"},
-          .write = WriteMoveOf};
+  return {
+      .name = "cuda.move", .ops = {"slice", "expand", "reshape", "bit_cast"}, .write = WriteMoveOf};
 }
 
 }  // namespace ridge::cuda

@@ -106,7 +106,8 @@ void StridedMove::Merge() {
 }
 
 void StridedMove::Erase(size_t d) {
-  for (Dims* list : {&dims, &from, &to}) list->erase(list->begin() + static_cast<std::ptrdiff_t>(d));
+  for (Dims* list : {&dims, &from, &to})
+    list->erase(list->begin() + static_cast<std::ptrdiff_t>(d));
 }
 
 int WordsAtOnce(int64_t words) { return words > kMostBlocks * kBlockThreads ? 4 : 1; }

@@ -79,7 +79,8 @@ void Widen(std::vector<Placing>& placings, int64_t width) {
 std::string PlaceText(const Placing& p, int64_t inner, int64_t x_stride) {
   const SliceRange& r = p.range;
   const int64_t step = r.step < 0 ? -r.step : r.step;
-  std::string text = fmt::format("      {{\n        const Index i = e / {} % {};\n", inner, p.extent);
+  std::string text =
+      fmt::format("      {{\n        const Index i = e / {} % {};\n", inner, p.extent);
   text += r.step < 0 ? fmt::format("        const Index along = {} - i;\n", r.start)
                      : fmt::format("        const Index along = i - {};\n", r.start);
   text += fmt::format("        inside = inside && along >= 0 && along < {}", step * r.count);
@@ -92,10 +93,9 @@ const char* WritePad(const OpDef& op, const OpCall& call, KernelText& text) {
   std::vector<Placing> placings = Merged(PlacingsOf(op, call));
   const Placing& last = placings.back();
   const int64_t element = BytesPerElement(y.dtype);
-  const int64_t bytes =
-      last.range.step == 1
-          ? WordBytes(element, {last.extent, last.range.start, last.range.count})
-          : element;
+  const int64_t bytes = last.range.step == 1
+                            ? WordBytes(element, {last.extent, last.range.start, last.range.count})
+                            : element;
   Widen(placings, bytes / element);
   std::string places;
   int64_t count = 1, x_stride = 1;

@@ -115,12 +115,12 @@ const char* WriteFarthest(const OpCall& call, KernelText& text) {
   const int64_t samples = x.dims[0], points = x.dims[1];
   int threads = kWarpThreads;
   while (threads < kCloudThreads && threads < points) threads *= 2;
-  text.source = DistanceText(x) +
-                FillText(kFarthestText, {{"T", StorageType(x.dtype)},
-                                         {"width", std::to_string(x.dims[2])},
-                                         {"samples", std::to_string(samples)},
-                                         {"points", std::to_string(points)},
-                                         {"count", std::to_string(call.integer("count"))}});
+  text.source =
+      DistanceText(x) + FillText(kFarthestText, {{"T", StorageType(x.dtype)},
+                                                 {"width", std::to_string(x.dims[2])},
+                                                 {"samples", std::to_string(samples)},
+                                                 {"points", std::to_string(points)},
+                                                 {"count", std::to_string(call.integer("count"))}});
   text.workspace_bytes = samples * points * 8;
   text.launches = {{"farthest_points",
                     BlocksForRows(samples),
@@ -134,15 +134,14 @@ const char* WriteBall(const OpCall& call, KernelText& text) {
   const Dims& centers = call.inputs[1].dims;
   const int64_t count = centers[0] * centers[1];
   const double radius = call.number("radius");
-  text.source =
-      DistanceText(x) + "typedef double R;\n" +
-      FillText(kBallText, {{"T", StorageType(x.dtype)},
-                           {"width", std::to_string(x.dims[2])},
-                           {"centers", std::to_string(count)},
-                           {"centers_of_sample", std::to_string(centers[1])},
-                           {"points", std::to_string(x.dims[1])},
-                           {"count", std::to_string(call.integer("count"))},
-                           {"squared_radius", Literal(radius * radius)}});
+  text.source = DistanceText(x) + "typedef double R;\n" +
+                FillText(kBallText, {{"T", StorageType(x.dtype)},
+                                     {"width", std::to_string(x.dims[2])},
+                                     {"centers", std::to_string(count)},
+                                     {"centers_of_sample", std::to_string(centers[1])},
+                                     {"points", std::to_string(x.dims[1])},
+                                     {"count", std::to_string(call.integer("count"))},
+                                     {"squared_radius", Literal(radius * radius)}});
   text.launches = {{"ball_query",
                     BlocksFor(count * kWarpThreads),
                     kBlockThreads,

@@ -101,19 +101,18 @@ const char* WritePool(const OpDef& op, const OpCall& call, KernelText& text) {
   const TensorType& y = call.outputs[0];
   const bool of_warp = g.window.taps() >= kManyTaps;
   const int64_t outputs = y.elements();
-  text.source =
-      PoolAxesText(g, !max && call.integer("count_include_pad") != 0) +
-      FillText(kPoolFunctions, {{"T", StorageType(y.dtype)},
-                                {"R", ComputeType(y.dtype)},
-                                {"I", max ? StorageType(call.outputs[1].dtype) : "int"},
-                                {"empty", max ? "-Infinity<R>()" : "R(0)"},
-                                {"is_max", max ? "1" : "0"}}) +
-      FillText(of_warp ? kPoolOfWarp : kPoolOfThread,
-               {{"index_parameter", max ? ", I* index" : ""},
-                {"outputs", std::to_string(outputs)},
-                {"outputs_of_plane", std::to_string(g.window.outputs())},
-                {"inputs_of_plane", std::to_string(g.window.inputs())},
-                {"store", max ? kStoreMax : kStoreMean}});
+  text.source = PoolAxesText(g, !max && call.integer("count_include_pad") != 0) +
+                FillText(kPoolFunctions, {{"T", StorageType(y.dtype)},
+                                          {"R", ComputeType(y.dtype)},
+                                          {"I", max ? StorageType(call.outputs[1].dtype) : "int"},
+                                          {"empty", max ? "-Infinity<R>()" : "R(0)"},
+                                          {"is_max", max ? "1" : "0"}}) +
+                FillText(of_warp ? kPoolOfWarp : kPoolOfThread,
+                         {{"index_parameter", max ? ", I* index" : ""},
+                          {"outputs", std::to_string(outputs)},
+                          {"outputs_of_plane", std::to_string(g.window.outputs())},
+                          {"inputs_of_plane", std::to_string(g.window.inputs())},
+                          {"store", max ? kStoreMax : kStoreMean}});
   std::vector<Argument> arguments = {Argument::Input(0), Argument::Output(0)};
   if (max) arguments.push_back(Argument::Output(1));
   text.launches = {{"pool", BlocksFor(of_warp ? outputs * 32 : outputs), kBlockThreads, arguments}};

@@ -67,9 +67,8 @@ const char* WritePoolGrad(const OpDef& op, const OpCall& call, KernelText& text)
 }  // namespace
 
 TextKernelDef PoolGradTextKernel() {
-  return {.name = "cuda.pool_grad",
-          .ops = {"max_pool_grad", "avg_pool_grad"},
-          .write = WritePoolGrad};
+  return {
+      .name = "cuda.pool_grad", .ops = {"max_pool_grad", "avg_pool_grad"}, .write = WritePoolGrad};
 }
 
 }  // namespace ridge::cuda

@@ -77,34 +77,33 @@ const char* WriteRoiAlign(const OpCall& call, KernelText& text) {
                                          {"pixels", fmt::format("{}ll", g.height * g.width)},
                                          {"value", g.max ? "LargestOf" : "MeanOf"},
                                          {"member", g.max ? ".value" : ""}});
-  text.launches = {{"roi_align",
-                    BlocksFor(y.elements()),
-                    kBlockThreads,
-                    {Argument::Input(0), Argument::Input(1), Argument::Input(2),
-                     Argument::Output(0)}}};
+  text.launches = {
+      {"roi_align",
+       BlocksFor(y.elements()),
+       kBlockThreads,
+       {Argument::Input(0), Argument::Input(1), Argument::Input(2), Argument::Output(0)}}};
   return nullptr;
 }
 
 const char* WriteMaxRoiPool(const OpCall& call, KernelText& text) {
   const TensorType &x = call.inputs[0], &y = call.outputs[0];
-  text.source = FillText(
-      kMaxRoiPoolText,
-      {{"R", ComputeType(x.dtype)},
-       {"T", StorageType(x.dtype)},
-       {"scale", fmt::format("((double)({}))", call.number("spatial_scale"))},
-       {"count", fmt::format("{}ll", y.elements())},
-       {"none", fmt::format("{}ll", x.elements())},
-       {"batch", std::to_string(x.dims[0])},
-       {"channels", fmt::format("{}ll", x.dims[1])},
-       {"height", std::to_string(x.dims[2])},
-       {"width", std::to_string(x.dims[3])},
-       {"out_height", std::to_string(y.dims[2])},
-       {"out_width", std::to_string(y.dims[3])}});
-  text.launches = {{"max_roi_pool",
-                    BlocksFor(y.elements()),
-                    kBlockThreads,
-                    {Argument::Input(0), Argument::Input(1), Argument::Output(0),
-                     Argument::Output(1)}}};
+  text.source = FillText(kMaxRoiPoolText,
+                         {{"R", ComputeType(x.dtype)},
+                          {"T", StorageType(x.dtype)},
+                          {"scale", fmt::format("((double)({}))", call.number("spatial_scale"))},
+                          {"count", fmt::format("{}ll", y.elements())},
+                          {"none", fmt::format("{}ll", x.elements())},
+                          {"batch", std::to_string(x.dims[0])},
+                          {"channels", fmt::format("{}ll", x.dims[1])},
+                          {"height", std::to_string(x.dims[2])},
+                          {"width", std::to_string(x.dims[3])},
+                          {"out_height", std::to_string(y.dims[2])},
+                          {"out_width", std::to_string(y.dims[3])}});
+  text.launches = {
+      {"max_roi_pool",
+       BlocksFor(y.elements()),
+       kBlockThreads,
+       {Argument::Input(0), Argument::Input(1), Argument::Output(0), Argument::Output(1)}}};
   return nullptr;
 }
 

@@ -84,21 +84,20 @@ void WriteSquares(const StridedMove& move, size_t row, int64_t element_bytes, Ke
   }
   const int64_t tiles = ElementCount(dims) * x_tiles * y_tiles;
   const auto number = [](int64_t value) { return std::to_string(value); };
-  text.source = FillText(
-      kTransposeText,
-      {{"Word", WordType(element_bytes)},
-       {"Index", IndexType(tiles * edge * edge)},
-       {"edge", number(edge)},
-       {"pitch", number(edge + std::max<int64_t>(1, 4 / element_bytes))},
-       {"tiles", number(tiles)},
-       {"x_tiles", number(x_tiles)},
-       {"y_tiles", number(y_tiles)},
-       {"columns", number(columns)},
-       {"rows", number(rows)},
-       {"x_pitch", number(move.from[last])},
-       {"y_pitch", number(move.to[row])},
-       {"from", OffsetText(dims, from, "e")},
-       {"to", OffsetText(dims, to, "e")}});
+  text.source =
+      FillText(kTransposeText, {{"Word", WordType(element_bytes)},
+                                {"Index", IndexType(tiles * edge * edge)},
+                                {"edge", number(edge)},
+                                {"pitch", number(edge + std::max<int64_t>(1, 4 / element_bytes))},
+                                {"tiles", number(tiles)},
+                                {"x_tiles", number(x_tiles)},
+                                {"y_tiles", number(y_tiles)},
+                                {"columns", number(columns)},
+                                {"rows", number(rows)},
+                                {"x_pitch", number(move.from[last])},
+                                {"y_pitch", number(move.to[row])},
+                                {"from", OffsetText(dims, from, "e")},
+                                {"to", OffsetText(dims, to, "e")}});
   text.launches = {{"transpose",
                     BlocksForRows(tiles),
                     kBlockThreads,
