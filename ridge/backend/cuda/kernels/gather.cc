@@ -1,4 +1,5 @@
 // gather: a thread moves words of y, whose index says from where; one out of range gives NaN or 0.
+#include <algorithm>
 #include <limits>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
@@ -25,7 +26,7 @@ RIDGE_KERNEL void gather(const Word* x, const $I* indices, Word* y) {
       const i64 place = PlaceOfIndex(indices[e / $inner % $taken], $extent);
       words[k] = $missing;
       if (place >= 0)
-        words[k] = x[(e / ($taken * $inner) * $extent + (Index)place) * $inner + e % $inner];
+        words[k] = x[(e / $inner / $taken * $extent + (Index)place) * $inner + e % $inner];
     }
 #pragma unroll
     for (int k = 0; k < $each; ++k) {

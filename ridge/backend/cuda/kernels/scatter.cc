@@ -45,7 +45,7 @@ RIDGE_FUNCTION void Combine(RPack& sum, const RPack& update) {
 constexpr std::string_view kWalkText = R"cuda(
 RIDGE_KERNEL void scatter($x_parameter const $I* indices, const T* updates, T* y) {
   for (Index e = (Index)Thread(); e < $elements; e += (Index)Threads()) {
-    const Index row = e / $inner % $extent, o = e / ($inner * $extent), i = e % $inner;
+    const Index row = e / $inner % $extent, o = e / $inner / $extent, i = e % $inner;
     RPack sum = $begin;
     for (int n = 0; n < $count; ++n)
       if (PlaceOfIndex(indices[n], $extent) == row)
@@ -58,7 +58,7 @@ RIDGE_KERNEL void scatter($x_parameter const $I* indices, const T* updates, T* y
 constexpr std::string_view kSortedText = R"cuda(
 RIDGE_KERNEL void combine_chunks(const u32* rows, const u32* numbers, const T* updates, RPack* chunks) {
   for (Index e = (Index)Thread(); e < $chunk_elements; e += (Index)Threads()) {
-    const Index first = e / $inner % $chunks * $chunk, o = e / ($inner * $chunks), i = e % $inner;
+    const Index first = e / $inner % $chunks * $chunk, o = e / $inner / $chunks, i = e % $inner;
     if (rows[first] != rows[first + $chunk - 1] || rows[first] == (u32)$extent) continue;
     RPack sum = ReadPack(updates, (o * $count + (Index)numbers[first]) * $inner + i);
 #pragma unroll 4
@@ -69,7 +69,7 @@ RIDGE_KERNEL void combine_chunks(const u32* rows, const u32* numbers, const T* u
 }
 RIDGE_KERNEL void scatter($x_parameter const u32* firsts, const u32* numbers, const T* updates, $chunks_parameter T* y) {
   for (Index e = (Index)Thread(); e < $elements; e += (Index)Threads()) {
-    const Index row = e / $inner % $extent, o = e / ($inner * $extent), i = e % $inner;
+    const Index row = e / $inner % $extent, o = e / $inner / $extent, i = e % $inner;
     RPack sum = $begin;
     const Index end = (Index)firsts[row + 1];
     Index n = (Index)firsts[row];
