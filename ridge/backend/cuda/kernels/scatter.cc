@@ -64,7 +64,7 @@ RIDGE_KERNEL void combine_chunks(const u32* rows, const u32* numbers, const T* u
 #pragma unroll 4
     for (int k = 1; k < $chunk; ++k)
       Combine(sum, ReadPack(updates, (o * $count + (Index)numbers[first + k]) * $inner + i));
-    chunks[e] = sum;
+    StorePack((R*)chunks, e, sum);
   }
 }
 RIDGE_KERNEL void scatter($x_parameter const u32* firsts, const u32* numbers, const T* updates, $chunks_parameter T* y) {
@@ -86,7 +86,7 @@ constexpr std::string_view kWalkChunks = R"cuda(
     for (; n < head; ++n) Combine(sum, ReadPack(updates, (o * $count + (Index)numbers[n]) * $inner + i));
 #pragma unroll 4
     for (Index c = first_chunk; c < end_chunk; ++c)
-      Combine(sum, chunks[(o * $chunks + c) * $inner + i]);
+      Combine(sum, LoadPack<$lanes>((const R*)chunks, (o * $chunks + c) * $inner + i));
     if (first_chunk < end_chunk) n = end_chunk * $chunk;
 #pragma unroll 4
     for (; n < end; ++n) Combine(sum, ReadPack(updates, (o * $count + (Index)numbers[n]) * $inner + i));
@@ -125,11 +125,14 @@ class ScatterWriter {
     if (!replaces_ && StorageType(y_.dtype) == nullptr) return refusal::kDType;
     if (!CanSort(count_, view_.extent)) return refusal::kSize;
     text.source = std::string(kPlaceOfIndexText) + FillText(kScatterFunctions, FunctionValues());
-    values_ = {
-        {"I", StorageType(index_dtype_)},           {"x_parameter", has_x_ ? "const T* x," : ""},
-        {"count", std::to_string(count_)},          {"extent", std::to_string(view_.extent)},
-        {"inner", std::to_string(inner_)},          {"elements", std::to_string(Elements())},
-        {"begin", has_x_ ? "ReadPack(x, e)" : "{}"}};
+    values_ = {{"lanes", std::to_string(lanes_)},
+               {"I", StorageType(index_dtype_)},
+               {"x_parameter", has_x_ ? "const T* x," : ""},
+               {"count", std::to_string(count_)},
+               {"extent", std::to_string(view_.extent)},
+               {"inner", std::to_string(inner_)},
+               {"elements", std::to_string(Elements())},
+               {"begin", has_x_ ? "ReadPack(x, e)" : "{}"}};
     if (count_ <= kFew) {
       WriteWalk(text);
     } else {
