@@ -8,8 +8,6 @@
 namespace ridge::cli {
 namespace {
 
-constexpr double kUsableShare = 0.9;  // of what is free: other programs may come
-
 DeviceProfile ProfileOf(const cuda::CudaDevice& device, int64_t runtime_bytes) {
   DeviceProfile profile = cuda::NominalGpuProfile();
   profile.id = "cuda-" + device.gpu().name;
@@ -18,9 +16,14 @@ DeviceProfile ProfileOf(const cuda::CudaDevice& device, int64_t runtime_bytes) {
   return profile;
 }
 
+int64_t LimitBytes(const DeviceMemory& most, int64_t held, int64_t free) {
+  if (most.bytes > 0) return most.bytes;
+  return held + static_cast<int64_t>(most.fraction * static_cast<double>(free));
+}
+
 }  // namespace
 
-Result<OpenedMachine> OpenCudaMachine(int ordinal,
+Result<OpenedMachine> OpenCudaMachine(int ordinal, const DeviceMemory& most,
                                       const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(const cuda::Driver driver, cuda::LoadDriver());
   RIDGE_RETURN_IF_ERROR(driver.Initialize());
@@ -34,8 +37,7 @@ Result<OpenedMachine> OpenCudaMachine(int ordinal,
                   device->gpu().name, compiler.nvrtc().version()));
   OpenedMachine opened;
   opened.machine.profile = ProfileOf(*device, held);
-  opened.machine.memory_bytes =
-      held + static_cast<int64_t>(kUsableShare * static_cast<double>(free));
+  opened.machine.memory_bytes = LimitBytes(most, held, free);
   opened.backend = cuda::MakeCudaBackend(*device, std::move(compiler));
   opened.device = std::move(device);
   opened.machine.backend = opened.backend.get();

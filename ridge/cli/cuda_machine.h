@@ -7,9 +7,9 @@
 namespace ridge::cli {
 
 // Opens the driver, the GPU and its compiler.  The context that this makes counts as the runtime of
-// every plan; a plan may take nine tenths of what is free then.  Fails with kDevice: no driver, no
+// every plan; `most` limits what plans take, with the context.  Fails with kDevice: no driver, no
 // GPU, no NVRTC.
-Result<OpenedMachine> OpenCudaMachine(int ordinal,
+Result<OpenedMachine> OpenCudaMachine(int ordinal, const DeviceMemory& most,
                                       const std::function<void(const std::string&)>& say);
 
 }  // namespace ridge::cli

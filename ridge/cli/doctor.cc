@@ -125,7 +125,7 @@ std::string CudaText(const Probe::Cuda& cuda) {
   if (cuda.answer && !cuda.answer->library.empty())
     parts.push_back(fmt::format("CUDA {} ({})", cuda.answer->version, cuda.answer->library));
   if (parts.empty()) return "no driver";
-  return Joined(parts, ", ") + "; this version of ridge does not use it";
+  return Joined(parts, ", ");
 }
 
 // The GPUs that programs see, by ordinal.

@@ -114,6 +114,7 @@ Result<Team> TeamFor(const MachineChoice& choice) {
 
 MachineChoice ChoiceOf(const TrainFlags& flags) {
   return {.device = flags.options.device,
+          .device_memory = flags.options.device_memory,
           .backend = flags.backend.value_or("cpu"),
           .threads = flags.options.threads,
           .conv = flags.Has("conv") ? flags.options.conv : "direct"};
@@ -121,6 +122,7 @@ MachineChoice ChoiceOf(const TrainFlags& flags) {
 
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
   return {.device = options.device,
+          .device_memory = options.device_memory,
           .backend = flags.backend.value_or("cpu"),
           .threads = options.threads,
           .intra_op = options.intra_op,
@@ -150,7 +152,10 @@ Result<std::optional<int>> GpuOrdinal(const std::string& flag, const std::string
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
-  if (gpu) return OpenCudaMachine(*gpu, say);
+  if (gpu) {
+    RIDGE_ASSIGN_OR_RETURN(const DeviceMemory most, ParseDeviceMemory(choice.device_memory));
+    return OpenCudaMachine(*gpu, most, say);
+  }
   RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
   const int threads = team.threads;
   OpenedMachine opened;

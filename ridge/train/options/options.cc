@@ -72,15 +72,25 @@ Status CheckValues(const TrainOptions& options) {
   return status;
 }
 
+bool IsGpu(const TrainOptions& o) { return o.device == "cuda" || o.device.starts_with("cuda:"); }
+
 // Devices that are not here may have more.
 Status CheckPrecision(const TrainOptions& o) {
-  if (o.device != "cpu" || (o.precision != "f16" && o.precision != "tf32")) return Status();
+  const bool is_here = o.device == "cpu" || IsGpu(o);
+  if (!is_here || (o.precision != "f16" && o.precision != "tf32")) return Status();
   const char* why = o.precision == "f16"
-                        ? "no kernel of the CPU trains in f16; bf16 takes the same bytes and needs "
-                          "no loss scaling"
-                        : "tf32 is of NVIDIA GPUs; the CPU trains in f32 or bf16";
+                        ? "nothing here trains in f16; bf16 takes the same bytes and needs no loss "
+                          "scaling"
+                    : IsGpu(o) ? "the kernels for GPUs multiply f32 exactly"
+                               : "tf32 is of NVIDIA GPUs; the CPU trains in f32 or bf16";
   return Status(ErrorCode::kUnsupported,
                 fmt::format("--precision {}: {}. hint: --precision auto", o.precision, why));
+}
+
+Status CheckDeviceMemory(const TrainOptions& o) {
+  RIDGE_RETURN_IF_ERROR(ParseDeviceMemory(o.device_memory).status());
+  if (o.device_memory.empty() || o.device != "cpu") return Status();
+  return InvalidArgument("--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
 }
 
 Status CheckSlices(const TrainOptions& o) {
@@ -296,6 +306,22 @@ Result<std::vector<int64_t>> ParseBucket(const std::string& text) {
   return lengths;
 }
 
+Result<DeviceMemory> ParseDeviceMemory(const std::string& text) {
+  if (text.empty()) return DeviceMemory{};
+  const Status wrong = InvalidArgument(fmt::format(
+      "--device-memory is '{}'; it must be a size such as 20GiB, or a part of what is free such as "
+      "0.9",
+      text));
+  double fraction = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, fraction);
+  if (error == std::errc() && rest == end && fraction <= 1)
+    return fraction > 0 ? Result<DeviceMemory>(DeviceMemory{0, fraction}) : wrong;
+  const Result<int64_t> size = ParseSize(text);
+  if (!size.ok() || *size < 1) return wrong;
+  return DeviceMemory{*size, 0};
+}
+
 Result<CacheChoice> ParseCache(const std::string& text) {
   constexpr std::string_view kSized = "memory:";
   CacheChoice choice;
@@ -453,6 +479,7 @@ Status CheckOptions(const TrainOptions& options) {
     return InvalidArgument("--epochs and --steps exclude each other; give one");
   RIDGE_RETURN_IF_ERROR(CheckValues(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options));
+  RIDGE_RETURN_IF_ERROR(CheckDeviceMemory(options));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();

@@ -69,6 +69,7 @@ struct TrainOptions {
   double clip_norm = 0;  // 0: no clipping
   std::string precision = "f32";
   std::string device = "cpu";
+  std::string device_memory;        // "": the share of DeviceMemory
   int64_t threads = 0;              // 0: all that may be used
   int64_t intra_op = 0;             // threads of one node; 0: all of them
   std::string inter_op = "1";       // most small nodes that run at the same time; or "auto"
@@ -116,6 +117,13 @@ struct CacheChoice {
   bool disk = false, memory = false;
   int64_t memory_bytes = 0;  // 0: none is named
 };
+// What a plan may take of a GPU's memory: so many bytes, or with 0 a part of what is free.
+struct DeviceMemory {
+  int64_t bytes = 0;
+  double fraction = 0.9;  // other programs may come
+};
+Result<DeviceMemory> ParseDeviceMemory(const std::string& text);
+
 Result<CacheChoice> ParseCache(const std::string& text);
 
 // How many devices: "2" -> 2, "0,1" -> 2.  Fails with kInvalidArgument.

@@ -179,6 +179,36 @@ TEST(ParseShares, EqualOrAutomaticOrANumberForEachDevice) {
             "equal");
 }
 
+TEST(ParseDeviceMemory, ASizeOrAPartOfWhatIsFree) {
+  EXPECT_EQ(ParseDeviceMemory("")->fraction, 0.9);
+  EXPECT_EQ(ParseDeviceMemory("0.5")->fraction, 0.5);
+  EXPECT_EQ(ParseDeviceMemory("1")->fraction, 1);
+  EXPECT_EQ(ParseDeviceMemory("1.5GiB")->bytes, int64_t{3} << 29);
+  EXPECT_EQ(ParseDeviceMemory("1073741824")->bytes, int64_t{1} << 30);
+  for (const char* wrong : {"0", "-1", "half", "0.5x", "-2GiB", "nan"}) {
+    EXPECT_EQ(ParseDeviceMemory(wrong).status().message(),
+              fmt::format("--device-memory is '{}'; it must be a size such as 20GiB, or a part of "
+                          "what is free such as 0.9",
+                          wrong));
+  }
+}
+
+TEST(OptionsTest, WhatIsOfAGpuIsRefusedOnTheCpuAndTheOtherWayRound) {
+  TrainOptions options = Valid();
+  options.device_memory = "0.5";
+  EXPECT_EQ(CheckOptions(options).message(),
+            "--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
+  options.device = "cuda:1";
+  EXPECT_TRUE(CheckOptions(options).ok());
+  options.precision = "tf32";
+  EXPECT_EQ(CheckOptions(options).message(),
+            "--precision tf32: the kernels for GPUs multiply f32 exactly. hint: --precision auto");
+  options.precision = "f16";
+  EXPECT_EQ(CheckOptions(options).message(),
+            "--precision f16: nothing here trains in f16; bf16 takes the same bytes and needs no "
+            "loss scaling. hint: --precision auto");
+}
+
 TEST(OptionsTest, PatienceNeedsAValidationSet) {
   TrainOptions options = Valid();
   options.patience = 3;

@@ -1,9 +1,12 @@
 // attention and its gradient: scores tile by tile, never whole.
 //
-// Forward: a block has a tile of queries of one head and up to 128 columns of y, and passes over the
-// keys with a running maximum.  Backward: first delta = sum(dy y) - dlogsumexp a query; then dq by
-// blocks of queries that pass over keys, dk and dv by blocks of keys that pass over the queries of
-// all heads that read them.  Each computes the scores of a tile again, and nothing is added by two.
+// Forward: a block has a tile of queries of one head and up to 128 columns of y, and passes over
+// the keys with a running maximum.  Backward: first delta = sum(dy y) - dlogsumexp a query; then dq
+// by blocks of queries that pass over keys, dk and dv by blocks of keys that pass over the queries
+// of all heads that read them.  Each computes the scores of a tile again, and nothing is added by
+// two.
+#include "ridge/graph/ops/shared/attention.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +18,6 @@
 #include "ridge/backend/cuda/kernels/product_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
-#include "ridge/graph/ops/shared/attention.h"
 
 namespace ridge::cuda {
 namespace {
@@ -34,6 +36,17 @@ RIDGE_FUNCTION R Score(R dot, Index b, Index h, Index i, Index j, R& slope$mask_
   if (i >= $queries || j >= $keys$or_hidden) return -Infinity<R>();
   R s = $scale * dot;
 $cap$add  return s;
+}
+
+// A thread's part of a tile, transposed in shared memory.
+template <int TM, int TN> RIDGE_FUNCTION void KeepOwn(const R (&part)[TM][TN], R* tile) {
+  const int tx = threadIdx.x % kSide, ty = threadIdx.x / kSide;
+#pragma unroll
+  for (int i = 0; i < TM; ++i) {
+#pragma unroll
+    for (int j = 0; j < TN; ++j)
+      tile[Place<TN>(tx, j) * TileSide<TM>::kPitch + Place<TM>(ty, i)] = part[i][j];
+  }
 }
 
 // Over the 16 threads that have a row of a tile.
@@ -60,6 +73,7 @@ RIDGE_KERNEL void attention($parameters) {
     total[i] = 0;
   }
   const Index last = $last_key;
+#pragma unroll 1
   for (Index j0 = 0; j0 < last; j0 += kSide * $TN) {
     R s[$TM][$TN] = {};
     BlockProduct<$TM, $TN, true, true>(
@@ -72,13 +86,21 @@ RIDGE_KERNEL void attention($parameters) {
           const bool inside = j0 + place < $keys && d < $head_dim;
           return inside ? (R)Load(k, RowOfK(b, h / $group, j0 + place) + d) : R(0);
         });
+    // The thread's own scores, one after the other: together they would need too many registers.
+    KeepOwn(s, weights);
+#pragma unroll 1
+    for (int e = 0; e < $TM * $TN; ++e) {
+      const int query = Place<$TM>(ty, e / $TN), key = Place<$TN>(tx, e % $TN);
+      R slope, &own = weights[key * TileSide<$TM>::kPitch + query];
+      own = Score(own, b, h, i0 + query, j0 + key, slope$mask);
+    }
 #pragma unroll
     for (int i = 0; i < $TM; ++i) {
       const int query = Place<$TM>(ty, i);
-      R most = -Infinity<R>(), slope;
+      R most = -Infinity<R>();
 #pragma unroll
       for (int j = 0; j < $TN; ++j) {
-        s[i][j] = Score(s[i][j], b, h, i0 + query, j0 + Place<$TN>(tx, j), slope$mask);
+        s[i][j] = weights[Place<$TN>(tx, j) * TileSide<$TM>::kPitch + query];
         most = Larger(most, s[i][j]);
       }
       most = Larger(largest[i], BlockRowFold(most, Largest()));
@@ -155,6 +177,7 @@ RIDGE_KERNEL void $name($parameters) {
   for (Index h = $first_head; h < $last_head; ++h) {
     const Index kv = h / $group;
     const Index end = $end;
+#pragma unroll 1
     for (Index column0 = $begin; column0 < end; column0 += kSide * $TN) {
       R s[$TM][$TN] = {};
       BlockProduct<$TM, $TN, true, true>(
@@ -167,22 +190,18 @@ RIDGE_KERNEL void $name($parameters) {
             const Index i = column0 + place;
             return i < $columns && d < $head_dim ? (R)Load($column_left + d) : R(0);
           });
-$slopes
-#pragma unroll
-      for (int i = 0; i < $TM; ++i) {
-#pragma unroll
-        for (int j = 0; j < $TN; ++j) {
-          const Index row = row0 + Place<$TM>(ty, i), column = column0 + Place<$TN>(tx, j);
-          R slope, weight = 0;
-          const R score = Score(s[i][j], b, h, $query, $key, slope$mask);
-          if (score != -Infinity<R>()) {
-            const Index at = (b * $heads + h) * $queries + $query;
-            weight = exp(score - logsumexp[at]);
-$weight
-          }
-          weights[Place<$TN>(tx, j) * TileSide<$TM>::kPitch + Place<$TM>(ty, i)] = weight;
-        }
+      // The thread's own weights, one after the other: together they would need too many registers.
+      KeepOwn(s, weights);
+#pragma unroll 1
+      for (int e = 0; e < $TM * $TN; ++e) {
+        const int row = Place<$TM>(ty, e / $TN), column = Place<$TN>(tx, e % $TN);
+        R slope, &own = weights[column * TileSide<$TM>::kPitch + row];
+        const R score = Score(own, b, h, $query0 + $query, $key0 + $key, slope$mask);
+        own = 0;
+        if (score == -Infinity<R>()) continue;
+        own = exp(score - logsumexp[(b * $heads + h) * $queries + $query0 + $query])$slope;
       }
+$slopes
       BlockTimes<$TM, $TC>(out, kSide * $TN, weights, bs, [&](int place, int j) {
         const Index i = column0 + j, d = c0 + place;
         return i < $columns && d < $width ? (R)Load($column_right + d) : R(0);
@@ -212,7 +231,16 @@ constexpr std::string_view kSlopesText = R"cuda(
           [&](int place, Index d) {
             const Index i = column0 + place;
             return i < $columns && d < $value_dim ? (R)Load($column_slope + d) : R(0);
-          });)cuda";
+          });
+#pragma unroll
+      for (int i = 0; i < $TM; ++i) {
+#pragma unroll
+        for (int j = 0; j < $TN; ++j) {
+          const int row = Place<$TM>(ty, i), column = Place<$TN>(tx, j);
+          R& own = weights[column * TileSide<$TM>::kPitch + row];
+          if (own != 0) own *= dp[i][j] - delta[(b * $heads + h) * $queries + $query0 + $query];
+        }
+      })cuda";
 
 std::string Number(int64_t value) { return fmt::format("(Index){}ll", value); }
 
@@ -324,11 +352,10 @@ class AttentionWriter {
                    {"keys", Number(e_.keys)},
                    {"scale", Literal(call_.number("scale"))}};
     const double cap = call_.number("softcap");
-    names.emplace_back("cap",
-                       cap > 0 ? fmt::format("  const R t = tanh(s / {0});\n  s = {0} * t;\n"
-                                             "  slope = R(1) - t * t;\n",
-                                             Literal(cap))
-                               : "");
+    names.emplace_back("cap", cap > 0 ? fmt::format("  const R t = tanh(s / {0});\n  s = {0} * t;\n"
+                                                    "  slope = R(1) - t * t;\n",
+                                                    Literal(cap))
+                                      : "");
     AddHidden(names);
     return FillText(kScoreText, names);
   }
@@ -375,8 +402,7 @@ class AttentionWriter {
                    {"less", less ? " - dlogsumexp[row]" : ""}};
     AddExtents(names);
     text.source += FillText(kDeltaText, names);
-    text.launches.push_back(
-        {"deltas", BlocksFor(rows * kWarpThreads), kBlockThreads, p.arguments});
+    text.launches.push_back({"deltas", BlocksFor(rows * kWarpThreads), kBlockThreads, p.arguments});
   }
 
   Parameters GradientParameters(Gradient of) const {
@@ -418,7 +444,7 @@ class AttentionWriter {
                    {"width", Number(width)}};
     AddExtents(names);
     AddRoles(of, tm, names);
-    AddWeight(of, names);
+    AddSlopes(of, names);
     text.source += FillText(kBackwardText, names);
     return AddLaunch(name, chunks * tiles * heads * e_.batch, p, text);
   }
@@ -433,32 +459,31 @@ class AttentionWriter {
     const std::string begin =
         causal ? fmt::format("(Index)Limited((i64)row0 - {}ll, 0ll, {}ll)", offset_, e_.queries)
                : "0";
-    names.insert(
-        names.end(),
-        {{"query", queries ? "row" : "column"},
-         {"key", queries ? "column" : "row"},
-         {"first_head", queries ? "head" : "head * " + group},
-         {"last_head", queries ? "head + 1" : "(head + 1) * " + group},
-         {"begin", begin},
-         {"end", queries ? VisibleText("row0", tm) : Number(e_.queries)},
-         {"row_left", queries ? q : k},
-         {"column_left", queries ? k : q},
-         {"row_slope", queries ? dy : v},
-         {"column_slope", queries ? v : dy},
-         {"column_right", of == Gradient::kQ   ? k
-                          : of == Gradient::kK ? q
-                                               : dy},
-         {"grad_row", of == Gradient::kQ   ? "RowOfQ(b, head, row)"
-                      : of == Gradient::kK ? "RowOfK(b, head, row)"
-                                           : "RowOfV(b, head, row)"}});
+    names.insert(names.end(), {{"query", queries ? "row" : "column"},
+                               {"key", queries ? "column" : "row"},
+                               {"query0", queries ? "row0" : "column0"},
+                               {"key0", queries ? "column0" : "row0"},
+                               {"first_head", queries ? "head" : "head * " + group},
+                               {"last_head", queries ? "head + 1" : "(head + 1) * " + group},
+                               {"begin", begin},
+                               {"end", queries ? VisibleText("row0", tm) : Number(e_.queries)},
+                               {"row_left", queries ? q : k},
+                               {"column_left", queries ? k : q},
+                               {"row_slope", queries ? dy : v},
+                               {"column_slope", queries ? v : dy},
+                               {"column_right", of == Gradient::kQ   ? k
+                                                : of == Gradient::kK ? q
+                                                                     : dy},
+                               {"grad_row", of == Gradient::kQ   ? "RowOfQ(b, head, row)"
+                                            : of == Gradient::kK ? "RowOfK(b, head, row)"
+                                                                 : "RowOfV(b, head, row)"}});
   }
 
-  void AddWeight(Gradient of, Names& names) const {
+  // What ds has that p has not.
+  void AddSlopes(Gradient of, Names& names) const {
     const bool slopes = of != Gradient::kV;
-    names.emplace_back("weight", slopes ? fmt::format("            weight *= {} * slope * "
-                                                      "(dp[i][j] - delta[at]);",
-                                                      Literal(call_.number("scale")))
-                                        : "");
+    names.emplace_back("slope",
+                       slopes ? fmt::format(" * slope * {}", Literal(call_.number("scale"))) : "");
     names.emplace_back("slopes", slopes ? FillText(kSlopesText, names) : "");
   }
 

@@ -79,9 +79,8 @@ struct MomentTerms {
 
 std::string JoinMomentsText(const ReduceTile& tile, const MomentTerms& terms) {
   TextValues values = tile.Values();
-  values.insert(values.end(), {{"terms", terms.each},
-                               {"last_terms", terms.last},
-                               {"count", terms.count}});
+  values.insert(values.end(),
+                {{"terms", terms.each}, {"last_terms", terms.last}, {"count", terms.count}});
   return FillText(kJoinMomentsText, values);
 }
 
@@ -124,8 +123,9 @@ const char* AddEpilogue(const OpCall& call, size_t first_extra, ChannelOperands&
     if (step.extra >= 0) {
       const std::string name = fmt::format("extra{}", step.extra);
       operands.AddInput(call, first_extra + static_cast<size_t>(step.extra), name.c_str());
-      load += fmt::format("\n    const Pack<{0}, $elements_pack> p_{1} = LoadPack<$elements_pack>({1}, group);",
-                          stored, name);
+      load += fmt::format(
+          "\n    const Pack<{0}, $elements_pack> p_{1} = LoadPack<$elements_pack>({1}, group);",
+          stored, name);
       second = fmt::format("const R b = (R)Load(p_{}.at, k);\n        ", name);
     }
     steps += fmt::format("{{\n        const R a = As<{}>(v);\n        {}v = {};\n      }}\n      ",
@@ -137,16 +137,15 @@ const char* AddEpilogue(const OpCall& call, size_t first_extra, ChannelOperands&
 const char* AddNormal(const OpCall& call, const ChannelShape& shape, size_t first_extra,
                       ChannelOperands operands, KernelText& text) {
   const DType dtype = call.inputs[0].dtype;
-  std::string steps, load =
-      "const Pack<$T, $elements_pack> p = LoadPack<$elements_pack>(x, group);";
+  std::string steps,
+      load = "const Pack<$T, $elements_pack> p = LoadPack<$elements_pack>(x, group);";
   operands.AddOutput(call, 0, "y");
   if (const char* reason = AddEpilogue(call, first_extra, operands, load, steps); reason != nullptr)
     return reason;
-  const std::string value = FillText(
-      kNormalText, {{"epsilon", Literal(call.number("epsilon"))}, {"steps", steps}});
+  const std::string value =
+      FillText(kNormalText, {{"epsilon", Literal(call.number("epsilon"))}, {"steps", steps}});
   text.source += ElementsText(shape, dtype, "normalize", operands.parameters, load, value, "y");
-  text.launches.push_back(
-      {"normalize", ElementsBlocks(shape), kBlockThreads, operands.arguments});
+  text.launches.push_back({"normalize", ElementsBlocks(shape), kBlockThreads, operands.arguments});
   return nullptr;
 }
 

@@ -96,11 +96,11 @@ struct BatchNormGrad {
   }
 
   void Begin(KernelText& text) const {
-    text.source = FillText(
-        kGradChannelText,
-        {{"R", ComputeType(dtype)},
-         {"epsilon", Literal(call.number("epsilon"))},
-         {"counted", relu ? "(x - c.mean) * c.slope + c.shift > 0 ? dy : R(0)" : "dy"}});
+    text.source =
+        FillText(kGradChannelText,
+                 {{"R", ComputeType(dtype)},
+                  {"epsilon", Literal(call.number("epsilon"))},
+                  {"counted", relu ? "(x - c.mean) * c.slope + c.shift > 0 ? dy : R(0)" : "dy"}});
     text.source += ReduceTileText();
   }
 
@@ -122,8 +122,7 @@ struct BatchNormGrad {
         join, "R* dscale, R* dshift",
         fmt::format("if (o < {0}) dscale[o] = sum; else dshift[o - {0}] = sum;", channels));
     text.workspace_bytes = Bytes(2 * channels * shape.tile.parts);
-    text.launches.push_back(
-        {"grad_sums", shape.tile.Blocks(), kBlockThreads, operands.arguments});
+    text.launches.push_back({"grad_sums", shape.tile.Blocks(), kBlockThreads, operands.arguments});
     text.launches.push_back(
         {"join_sums",
          join.Blocks(),
@@ -140,11 +139,11 @@ struct BatchNormGrad {
                                                         {"dscale", dscale},
                                                         {"dshift", dshift},
                                                         {"all", fmt::format("R({}.0)", all)}});
-    text.source += ElementsText(
-        shape, dtype, "grad_input", operands.parameters,
-        "const Pack<$T, $elements_pack> p = LoadPack<$elements_pack>(x, group), d = "
-        "LoadPack<$elements_pack>(dy, group);",
-        value, "dx");
+    text.source +=
+        ElementsText(shape, dtype, "grad_input", operands.parameters,
+                     "const Pack<$T, $elements_pack> p = LoadPack<$elements_pack>(x, group), d = "
+                     "LoadPack<$elements_pack>(dy, group);",
+                     value, "dx");
     text.launches.push_back(
         {"grad_input", ElementsBlocks(shape), kBlockThreads, operands.arguments});
   }
@@ -195,9 +194,8 @@ TextKernelDef BatchNormGradTextKernel() {
 }
 
 TextKernelDef BatchNormGradSumsTextKernel() {
-  return {.name = "cuda.batch_norm_grad_sums",
-          .ops = {"batch_norm_grad_sums"},
-          .write = WriteGradSums};
+  return {
+      .name = "cuda.batch_norm_grad_sums", .ops = {"batch_norm_grad_sums"}, .write = WriteGradSums};
 }
 
 TextKernelDef BatchNormGradInputTextKernel() {

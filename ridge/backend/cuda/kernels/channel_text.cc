@@ -72,7 +72,8 @@ ChannelShape ShapeOfChannels(const TensorType& x) {
                      .reduction = ViewReduction(x.dims, reduced),
                      .tile = {},
                      .elements = x.elements()};
-  const int64_t bytes = BytesPerElement(x.dtype), pack = std::max(kElementPackBytes / bytes, int64_t{1});
+  const int64_t bytes = BytesPerElement(x.dtype),
+                pack = std::max(kElementPackBytes / bytes, int64_t{1});
   shape.tile = TileOf(shape.reduction, bytes, kChannelTiles);
   shape.pack = shape.elements % pack == 0 ? static_cast<int>(pack) : 1;
   return shape;

@@ -70,9 +70,8 @@ const char* WriteGradInput(const OpDef& /*op*/, const OpCall& call, KernelText& 
   p.depth = g.group_outputs * taps;
   p.operands.AddInput(call, 0, "dy");
   p.operands.AddInput(call, 1, "w");
-  p.a = fmt::format(
-      "return (R)Load(w, ((batch * {} + k / {}) * {} + m) * (Index){} + k % {});", g.group_outputs,
-      taps, p.rows, taps, taps);
+  p.a = fmt::format("return (R)Load(w, ((batch * {} + k / {}) * {} + m) * (Index){} + k % {});",
+                    g.group_outputs, taps, p.rows, taps, taps);
   p.a_along_depth = true;
   p.b = fmt::format("const Index channel = k / {}, tap = k % {}, image = n / {}, pixel = n % {};\n",
                     taps, taps, inputs, inputs) +
@@ -80,8 +79,9 @@ const char* WriteGradInput(const OpDef& /*op*/, const OpCall& call, KernelText& 
         fmt::format("  return (R)Load(dy, {});",
                     PlaneText(g.outputs(), g.group_outputs, g.window.outputs()));
   p.results.AddOutput(call, 0, "dx");
-  p.store = fmt::format("      Store(dx, ((n / {0}) * {1} + batch * {2} + m) * (Index){0} + n % {0}, value);",
-                        inputs, g.inputs(), p.rows);
+  p.store = fmt::format(
+      "      Store(dx, ((n / {0}) * {1} + batch * {2} + m) * (Index){0} + n % {0}, value);", inputs,
+      g.inputs(), p.rows);
   return WriteProduct(p, text);
 }
 
@@ -97,9 +97,9 @@ const char* WriteGradWeight(const OpDef& /*op*/, const OpCall& call, KernelText&
   p.depth = g.batch * g.window.outputs();
   p.operands.AddInput(call, 0, "x");
   p.operands.AddInput(call, 1, "dy");
-  p.a = fmt::format(
-      "return (R)Load(dy, ((k / {0}) * {1} + batch * {2} + m) * (Index){0} + k % {0});", outputs,
-      g.outputs(), p.rows);
+  p.a =
+      fmt::format("return (R)Load(dy, ((k / {0}) * {1} + batch * {2} + m) * (Index){0} + k % {0});",
+                  outputs, g.outputs(), p.rows);
   p.a_along_depth = p.b_along_depth = true;
   p.b = (bias ? fmt::format("if (n == {}) return R(1);\n  ", weights) : std::string()) +
         fmt::format("const Index channel = n / {}, tap = n % {}, image = k / {}, pixel = k % {};\n",
@@ -110,7 +110,8 @@ const char* WriteGradWeight(const OpDef& /*op*/, const OpCall& call, KernelText&
   p.results.AddOutput(call, 0, "dw");
   if (bias) p.results.AddOutput(call, 1, "dbias");
   p.store = fmt::format("      const Index row = batch * {} + m;\n", p.rows);
-  if (bias) p.store += fmt::format("      if (n == {}) Store(dbias, row, value);\n      else ", weights);
+  if (bias)
+    p.store += fmt::format("      if (n == {}) Store(dbias, row, value);\n      else ", weights);
   p.store += fmt::format("      Store(dw, row * (Index){} + n, value);", weights);
   return WriteProduct(p, text);
 }

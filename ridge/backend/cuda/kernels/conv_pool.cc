@@ -4,6 +4,8 @@
 //                          that has their sums compares: y[o, (image, window, tap)]
 //   conv_pool_grad_weight  dw[o, (channel, tap)] = sum over (image, window, place) of dy, where
 //                          this place won, times x
+#include "ridge/graph/ops/shared/conv_pool.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include "ridge/backend/cuda/kernels/conv_text.h"
 #include "ridge/backend/cuda/kernels/product_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
-#include "ridge/graph/ops/shared/conv_pool.h"
 
 namespace ridge::cuda {
 namespace {
@@ -51,8 +52,8 @@ std::string InputText(const ConvPoolGeometry& g) {
 
 ProductText StartProduct(const OpCall& call, const ConvPoolGeometry& g) {
   ProductText p{.compute = SumType(call)};
-  p.largest_index = std::max(LargestPosition(g.conv.window),
-                             4 * g.pool.planes() * g.pool.window.outputs());
+  p.largest_index =
+      std::max(LargestPosition(g.conv.window), 4 * g.pool.planes() * g.pool.window.outputs());
   for (const TensorType& type : call.inputs)
     p.largest_index = std::max(p.largest_index, type.elements());
   return p;
@@ -60,8 +61,7 @@ ProductText StartProduct(const OpCall& call, const ConvPoolGeometry& g) {
 
 const char* WriteConvPool(const OpDef& /*op*/, const OpCall& call, KernelText& text) {
   if (!StoresAll(call)) return refusal::kDType;
-  const ConvPoolGeometry g =
-      *MakeConvPoolGeometry(call, call.inputs[0].dims, call.inputs[1].dims);
+  const ConvPoolGeometry g = *MakeConvPoolGeometry(call, call.inputs[0].dims, call.inputs[1].dims);
   const int64_t windows = g.pool.window.outputs(), taps = g.conv.window.taps();
   ProductText p = StartProduct(call, g);
   p.rows = g.conv.outputs();

@@ -11,24 +11,6 @@ namespace {
 constexpr int64_t kLogitsKept = 32;
 
 constexpr std::string_view kCrossEntropyText = R"cuda(
-// log(sum(exp(row))); all threads call it.
-RIDGE_FUNCTION R BlockLogSumExp(const Row<$T>& own, R* scratch) {
-  R largest = -Infinity<R>(), sum = 0;
-  $each_group {
-    const Pack<R, $pack> p = own.at(j, g);
-    R next = largest;
-#pragma unroll
-    for (int k = 0; k < $pack; ++k) next = Larger(next, p.at[k]);
-    if (next != largest) sum *= exp(largest - next);
-#pragma unroll
-    for (int k = 0; k < $pack; ++k) sum += p.at[k] == next ? R(1) : exp(p.at[k] - next);
-    largest = next;
-  }
-  const R most = BlockMax(largest, scratch);
-  sum = BlockSum(largest == most ? sum : sum * exp(largest - most), scratch);
-  return fabs(most) < Infinity<R>() ? most + log(sum) : most;
-}
-
 RIDGE_KERNEL void $name($parameters) {
   __shared__ R scratch[32];
   for (i64 row = blockIdx.x; row < $rows; row += gridDim.x) {
@@ -44,14 +26,14 @@ constexpr std::string_view kLossText = R"cuda(
     R loss = filler;
     if (!ignored && valid) {
       const Row<$T> own(logits + first);
-      loss = BlockLogSumExp(own, scratch) - (R)Load(logits, first + label);
+      loss = BlockLogSumExp<R>(own, scratch) - (R)Load(logits, first + label);
     }
     if (threadIdx.x == 0) Store(losses, row, loss);)cuda";
 
 constexpr std::string_view kLossGradText = R"cuda(
     const Row<$T> own(logits + first);
     R log_sum = 0;
-    if (!ignored && valid) log_sum = BlockLogSumExp(own, scratch);
+    if (!ignored && valid) log_sum = BlockLogSumExp<R>(own, scratch);
     const R dloss = (R)Load(dlosses, row);
     $each_group {
       const Pack<R, $pack> p = own.at(j, g);
@@ -75,8 +57,8 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
                                        StorageType(logits.dtype), StorageType(labels.dtype));
   std::vector<Argument> arguments = {Argument::Input(0), Argument::Input(1)};
   if (gradient) {
-    parameters += fmt::format("const {}* dlosses, {}* dlogits",
-                              StorageType(call.inputs[2].dtype), out);
+    parameters +=
+        fmt::format("const {}* dlosses, {}* dlogits", StorageType(call.inputs[2].dtype), out);
     arguments.push_back(Argument::Input(2));
   } else {
     parameters += fmt::format("{}* losses", out);
@@ -87,10 +69,11 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
                 {{"name", op.name},
                  {"parameters", parameters},
                  {"T", StorageType(logits.dtype)},
-                 {"ignore_index", fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer(
-                                                                "ignore_index")))}});
+                 {"ignore_index",
+                  fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer("ignore_index")))}});
   values.emplace_back("body", FillText(gradient ? kLossGradText : kLossText, values));
   text.source = fmt::format("typedef {} R;\n", ComputeType(logits.dtype)) + RowText(shape) +
+                LogSumExpText(shape, StorageType(logits.dtype)) +
                 FillText(kCrossEntropyText, values);
   text.launches = {{op.name, BlocksForRows(shape.rows), shape.threads, arguments}};
   return nullptr;

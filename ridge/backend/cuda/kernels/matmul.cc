@@ -39,26 +39,25 @@ const char* WriteMatmul(const OpDef& /*op*/, const OpCall& call, KernelText& tex
   p.columns = y.back();
   p.depth = ta ? a[a.size() - 2] : a.back();
   p.batch = ElementCount(batch);
-  p.largest_index = std::max({call.inputs[0].elements(), call.inputs[1].elements(),
-                              call.outputs[0].elements()});
+  p.largest_index =
+      std::max({call.inputs[0].elements(), call.inputs[1].elements(), call.outputs[0].elements()});
   std::string a_begin = MatrixText(a, batch), b_begin = MatrixText(b, batch);
   if (SharesB(call)) {
     p.rows *= p.batch;
     p.batch = 1;
     a_begin = b_begin = "0";
   }
-  p.a = fmt::format("return (R)Load(a_data, ({}) + {});", a_begin,
-                    ta ? fmt::format("k * (Index){} + m", p.rows)
-                       : fmt::format("m * (Index){} + k", p.depth));
-  p.b = fmt::format("return (R)Load(b_data, ({}) + {});", b_begin,
-                    tb ? fmt::format("n * (Index){} + k", p.depth)
-                       : fmt::format("k * (Index){} + n", p.columns));
+  p.a = fmt::format(
+      "return (R)Load(a_data, ({}) + {});", a_begin,
+      ta ? fmt::format("k * (Index){} + m", p.rows) : fmt::format("m * (Index){} + k", p.depth));
+  p.b = fmt::format(
+      "return (R)Load(b_data, ({}) + {});", b_begin,
+      tb ? fmt::format("n * (Index){} + k", p.depth) : fmt::format("k * (Index){} + n", p.columns));
   p.a_along_depth = !ta;
   p.b_along_depth = tb;
   p.operands.AddInput(call, 0, "a_data");
   p.operands.AddInput(call, 1, "b_data");
-  const std::string at =
-      fmt::format("(batch * (Index){} + m) * (Index){} + n", p.rows, p.columns);
+  const std::string at = fmt::format("(batch * (Index){} + m) * (Index){} + n", p.rows, p.columns);
   if (const char* reason = AddFinish(call, kBias, "n", at, p); reason != nullptr) return reason;
   return WriteProduct(p, text);
 }

@@ -75,11 +75,10 @@ const char* WriteNorm(const OpDef& op, const OpCall& call, KernelText& text) {
   const TensorType &x = call.inputs[0], &y = call.outputs[0];
   const bool centred = op.name == "layer_norm";
   const AxisView view = ViewTrailing(x.dims, CallAxis(call));
-  const RowShape shape =
-      ShapeOfRows(view.outer, view.extent, BytesPerElement(x.dtype), kNormKept);
-  NormOperands operands{.parameters = fmt::format("const {}* x, {}* y", StorageType(x.dtype),
-                                              StorageType(y.dtype)),
-                    .arguments = {Argument::Input(0), Argument::Output(0)}};
+  const RowShape shape = ShapeOfRows(view.outer, view.extent, BytesPerElement(x.dtype), kNormKept);
+  NormOperands operands{
+      .parameters = fmt::format("const {}* x, {}* y", StorageType(x.dtype), StorageType(y.dtype)),
+      .arguments = {Argument::Input(0), Argument::Output(0)}};
   operands.AddInput(call, 1, "scale", "*");
   operands.AddInput(call, 2, "shift", "+");
   if (centred) operands.AddStatistic(call, 1, "mean");

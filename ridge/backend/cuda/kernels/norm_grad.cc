@@ -93,15 +93,14 @@ struct NormGradCall {
 
 // The parts of the text that deal with dscale and dshift.
 TextValues ShareValues(const NormGradCall& grad, const RowShape& shape) {
-  if (!grad.scaled)
-    return {{"begin", ""}, {"load", ""}, {"scaled", ""}, {"add", ""}, {"end", ""}};
+  if (!grad.scaled) return {{"begin", ""}, {"load", ""}, {"scaled", ""}, {"add", ""}, {"end", ""}};
   const GradShare& share = shape.keeps ? kInRegisters : kInWorkspace;
   TextValues values = shape.Values();
   values.emplace_back("outputs_of_row", std::to_string(grad.outputs_of_row()));
-  values.emplace_back("zero", grad.centred
-                                  ? FillText("share[i * $pack + k] = share[$extent + i * $pack + k] = 0;",
-                                             values)
-                                  : FillText("share[i * $pack + k] = 0;", values));
+  values.emplace_back(
+      "zero", grad.centred
+                  ? FillText("share[i * $pack + k] = share[$extent + i * $pack + k] = 0;", values)
+                  : FillText("share[i * $pack + k] = 0;", values));
   const auto fill = [&](const std::string& part) { return FillText(part, values); };
   const auto both = [&](const char* scale, const char* shift) {
     return fill(std::string(scale) + (grad.centred ? "\n        " + std::string(shift) : ""));
@@ -165,18 +164,18 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
   const int64_t narrowest = std::min(BytesPerElement(x.dtype), BytesPerElement(dy.dtype));
   const RowShape shape = ShapeOfRows(view.outer, view.extent, narrowest, kNormGradKept);
   const GradParameters parameters = ParametersOf(grad, call);
-  const int64_t blocks = grad.scaled ? std::clamp<int64_t>(shape.rows, 1, kShares)
-                                     : BlocksForRows(shape.rows);
+  const int64_t blocks =
+      grad.scaled ? std::clamp<int64_t>(shape.rows, 1, kShares) : BlocksForRows(shape.rows);
   TextValues values = shape.Values();
-  values.insert(values.end(),
-                {{"name", op.name},
-                 {"parameters", parameters.text},
-                 {"T", StorageType(x.dtype)},
-                 {"D", StorageType(dy.dtype)},
-                 {"mean", grad.centred ? "(R)Load(means, row)" : "0"},
-                 {"join_sum", grad.centred
-                                  ? FillText("sum = BlockSum(sum, scratch) / $count;", values)
-                                  : "sum = 0;"}});
+  values.insert(
+      values.end(),
+      {{"name", op.name},
+       {"parameters", parameters.text},
+       {"T", StorageType(x.dtype)},
+       {"D", StorageType(dy.dtype)},
+       {"mean", grad.centred ? "(R)Load(means, row)" : "0"},
+       {"join_sum",
+        grad.centred ? FillText("sum = BlockSum(sum, scratch) / $count;", values) : "sum = 0;"}});
   for (auto& value : ShareValues(grad, shape)) values.push_back(std::move(value));
   const std::string compute = ComputeTypeOf(call);
   text.source =

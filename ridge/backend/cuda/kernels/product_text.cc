@@ -15,7 +15,7 @@
 namespace ridge::cuda {
 namespace {
 
-constexpr int64_t kSide = 16;      // threads along each side of a tile
+constexpr int64_t kSide = 16;       // threads along each side of a tile
 constexpr int64_t kTileDepth = 16;  // of what is in shared memory at once
 constexpr int64_t kFewBlocks = 132;
 constexpr int64_t kMostParts = 64;
@@ -65,7 +65,7 @@ template <int N> RIDGE_FUNCTION void TakeRow(const R* row, int at, R (&numbers)[
 }
 // sum += a b for tiles of a, [kDepth][16 TM], and b, [kDepth][16 TN].
 template <int TM, int TN> RIDGE_FUNCTION void AddTiles(R (&sum)[TM][TN], const R* a, const R* b) {
-#pragma unroll
+#pragma unroll 2
   for (int k = 0; k < kDepth; ++k) {
     R of_a[TM], of_b[TN];
     TakeRow<TM>(a + k * TileSide<TM>::kPitch, threadIdx.x / kSide, of_a);
@@ -85,6 +85,7 @@ RIDGE_FUNCTION void BlockProduct(R (&sum)[TM][TN], Index first, Index last, R* a
   R of_a[TM], of_b[TN];
   Fetch<TM, kAAlongDepth>(of_a, [&](int place, int k) { return a(place, first + k); });
   Fetch<TN, kBAlongDepth>(of_b, [&](int place, int k) { return b(place, first + k); });
+#pragma unroll 1
   for (Index at = first; at < last; at += kDepth) {
     Keep<TM, kAAlongDepth>(of_a, as);
     Keep<TN, kBAlongDepth>(of_b, bs);
@@ -104,6 +105,7 @@ template <int TM, int TN, class B>
 RIDGE_FUNCTION void BlockTimes(R (&sum)[TM][TN], int depth, const R* a, R* bs, B b) {
   R of_b[TN];
   Fetch<TN, false>(of_b, b);
+#pragma unroll 1
   for (int at = 0; at < depth; at += kDepth) {
     Keep<TN, false>(of_b, bs);
     __syncthreads();
@@ -244,8 +246,8 @@ class ProductWriter {
     const Tiling t = ChooseTiling(p_);
     const int64_t largest =
         std::max({p_.largest_index, sums_, p_.depth + kTileDepth + t.part_depth});
-    text.source = PointwiseFunctions(p_.compute) +
-                  fmt::format("typedef {} Index;\n", IndexType(largest));
+    text.source =
+        PointwiseFunctions(p_.compute) + fmt::format("typedef {} Index;\n", IndexType(largest));
     const bool few_rows = p_.rows < 4 && p_.together == 1;
     if (few_rows && p_.depth <= 512 && !p_.b_along_depth) {
       AddFlat(kThreadText, BlocksFor(sums_), text);
@@ -289,9 +291,8 @@ class ProductWriter {
   }
 
   std::string FillTiles(const Tiling& t, const Parameters& parameters) {
-    const std::string keep =
-        fmt::format("sums[((part * {} + batch) * {} + m) * {} + n] = value;", Number(p_.batch),
-                    Number(p_.rows), Number(p_.columns));
+    const std::string keep = fmt::format("sums[((part * {} + batch) * {} + m) * {} + n] = value;",
+                                         Number(p_.batch), Number(p_.rows), Number(p_.columns));
     return FillText(
         kTilesText,
         {{"parameters", parameters.text},
@@ -326,9 +327,7 @@ class ProductWriter {
     text.launches.push_back({"total", BlocksFor(sums_), kBlockThreads, all.arguments});
   }
 
-  std::string OperandsText() const {
-    return FillText(kOperandsText, {{"a", p_.a}, {"b", p_.b}});
-  }
+  std::string OperandsText() const { return FillText(kOperandsText, {{"a", p_.a}, {"b", p_.b}}); }
 
   const ProductText& p_;
   const int64_t sums_;
@@ -397,8 +396,9 @@ const char* AddFinish(const OpCall& call, size_t bias, const std::string& bias_a
                                fmt::format("extra{}", step.extra));
       other = fmt::format(", b = (R)Load(extra{}, at)", step.extra);
     }
-    store += fmt::format("      {{\n        const R a = As<{}>(value){};\n        value = {};\n      }}\n",
-                         stored, other, *value);
+    store += fmt::format(
+        "      {{\n        const R a = As<{}>(value){};\n        value = {};\n      }}\n", stored,
+        other, *value);
   }
   product.results.AddOutput(call, 0, "y");
   store += "      Store(y, at, value);";

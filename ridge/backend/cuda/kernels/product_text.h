@@ -1,10 +1,11 @@
-// Texts of kernels that are products: sum[batch, m, n] = sum over k of a[batch, m, k] b[batch, k, n].
+// Texts of kernels that are products: sum[batch, m, n] = sum over k of a[batch, m, k] b[batch, k,
+// n].
 //
 // What a and b are is text, so a convolution is a product too, whose operands are read where they
 // lie.  Three forms: a block computes a tile of sums, which it feeds through shared memory; where a
-// product has few rows and is short, a thread computes one sum; where it has few rows and is long, a
-// block does.  Where there are few tiles and long sums, blocks take parts of the sums, which a second
-// launch adds in order.
+// product has few rows and is short, a thread computes one sum; where it has few rows and is long,
+// a block does.  Where there are few tiles and long sums, blocks take parts of the sums, which a
+// second launch adds in order.
 #pragma once
 #include <string>
 #include <vector>
@@ -43,8 +44,8 @@ struct ProductText {
   Parameters results = {};  // of `store`
 };
 
-// The kernel.  REQUIRES: batch, rows and columns are at least 1, and columns a multiple of together.
-// Returns one of refusal::*, or nullptr.
+// The kernel.  REQUIRES: batch, rows and columns are at least 1, and columns a multiple of
+// together. Returns one of refusal::*, or nullptr.
 const char* WriteProduct(const ProductText& product, KernelText& text);
 
 // Adds bias, if input `bias` is given, and the steps of the attribute `epilogue` to `store`, and
@@ -58,8 +59,8 @@ const char* SumType(const OpCall& call);
 // Sums of a thread along one side of a tile, for this extent: a power of two, at most `most`.
 int64_t SumsAlong(int64_t extent, int64_t most);
 
-// Functions on tiles in shared memory, for products inside other kernels.  They need the types R and
-// Index, and blocks of 256 threads.
+// Functions on tiles in shared memory, for products inside other kernels.  They need the types R
+// and Index, and blocks of 256 threads.
 std::string_view TileFunctions();
 
 }  // namespace ridge::cuda

@@ -49,9 +49,8 @@ ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_ti
 // The tile of the pass that joins parts: term p of number o lies at p * outputs + o.
 ReduceTile TileOfParts(int64_t outputs, int64_t parts);
 
-// Kernel join_sums(const R* terms, `parameters`): for each number `o` the statement `write` with the
-// `sum` of its parts.
-// REQUIRES: ReduceTileText() and a type R before it.
+// Kernel join_sums(const R* terms, `parameters`): for each number `o` the statement `write` with
+// the `sum` of its parts. REQUIRES: ReduceTileText() and a type R before it.
 std::string JoinSumsText(const ReduceTile& tile, const std::string& parameters,
                          const std::string& write);
 

@@ -80,7 +80,7 @@ RIDGE_KERNEL void $name(const $T* x, $U* y) {
     if (o < $outputs) {
       const $Index first = $first, begin = part * $span;
       const $Index end = part == $parts - 1 ? $packs : begin + $span;
-#pragma unroll 4
+#pragma unroll $ahead
       for ($Index g = begin + Own::Lane(); g < end; g += $lanes) {
         const $Index e = g * $pack;
         $take
@@ -123,6 +123,7 @@ std::string AccumulatorText(const std::string& op, const char* compute, int64_t 
 
 std::string PassText(const ReduceTile& tile, const ReduceView& view, TextValues values) {
   for (auto& value : tile.Values()) values.push_back(std::move(value));
+  values.emplace_back("ahead", tile.pack > 1 ? "4" : "8");
   values.emplace_back("first", view.FirstText("o"));
   const int64_t elements = std::max(tile.outputs * tile.width, tile.Tiles() * kBlockThreads);
   values.emplace_back("Index", IndexType(elements));
@@ -160,13 +161,13 @@ struct ReducePasses {
                              {"U", "Acc"},
                              {"take", TakeText()},
                              {"write", fmt::format("y[part * {} + o] = acc", tile.outputs)}});
-    text.source += PassText(
-        join, parts,
-        {{"name", "join_parts"},
-         {"T", "Acc"},
-         {"U", StorageType(y.dtype)},
-         {"take", fmt::format("acc = Join()(acc, x[first + {}]);", parts.TermText("e"))},
-         {"write", "Store(y, o, ValueOf(acc))"}});
+    text.source +=
+        PassText(join, parts,
+                 {{"name", "join_parts"},
+                  {"T", "Acc"},
+                  {"U", StorageType(y.dtype)},
+                  {"take", fmt::format("acc = Join()(acc, x[first + {}]);", parts.TermText("e"))},
+                  {"write", "Store(y, o, ValueOf(acc))"}});
     text.workspace_bytes = RoundUp(tile.outputs * tile.parts * accumulator_bytes, 256);
     text.launches = {
         {"reduce_parts", tile.Blocks(), kBlockThreads, {Argument::Input(0), Argument::Workspace()}},

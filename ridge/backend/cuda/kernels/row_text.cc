@@ -11,6 +11,7 @@ namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kRowPackBytes = 16;
+constexpr int kReadAhead = 8;  // elements of a thread that are asked for at once
 
 constexpr std::string_view kLoadNumbers = R"cuda(
 template <class T> RIDGE_FUNCTION Pack<R, $pack> LoadNumbers(const T* p, i64 group) {
@@ -40,13 +41,33 @@ template <class T> struct Row {
 };
 )cuda";
 
+constexpr std::string_view kLogSumExpText = R"cuda(
+// log(sum(exp(row))); all threads call it.
+template <class Out> RIDGE_FUNCTION Out BlockLogSumExp(const Row<$T>& own, R* scratch) {
+  R largest = -Infinity<R>(), sum = 0;
+  $each_group {
+    const Pack<R, $pack> p = own.at(j, g);
+    R next = largest;
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) next = Larger(next, p.at[k]);
+    if (next != largest) sum *= exp(largest - next);
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) sum += p.at[k] == next ? R(1) : exp(p.at[k] - next);
+    largest = next;
+  }
+  const R most = BlockMax(largest, scratch);
+  sum = BlockSum(largest == most ? sum : sum * exp(largest - most), scratch);
+  return fabs(most) < Infinity<R>() ? (Out)most + (Out)log(sum) : (Out)most;
+}
+)cuda";
+
 }  // namespace
 
 TextValues RowShape::Values() const {
   const std::string each_group = fmt::format(
       "\n#pragma unroll{}\n    for (int j = 0, g = threadIdx.x; j < {}; ++j, g += {})\n"
       "      if (g < {})",
-      keeps ? "" : " 2", each, threads, groups());
+      keeps ? "" : fmt::format(" {}", std::max(kReadAhead / pack, 2)), each, threads, groups());
   return {{"rows", std::to_string(rows)},
           {"extent", fmt::format("{}ll", extent)},
           {"count", fmt::format("R({}.0)", std::max<int64_t>(extent, 1))},
@@ -70,6 +91,12 @@ RowShape ShapeOfRows(int64_t rows, int64_t extent, int64_t element_bytes, int64_
 std::string RowText(const RowShape& shape) {
   return FillText(kLoadNumbers, shape.Values()) +
          FillText(shape.keeps ? kKeptRow : kReadRow, shape.Values());
+}
+
+std::string LogSumExpText(const RowShape& shape, const std::string& stored) {
+  TextValues values = shape.Values();
+  values.emplace_back("T", stored);
+  return FillText(kLogSumExpText, values);
 }
 
 }  // namespace ridge::cuda

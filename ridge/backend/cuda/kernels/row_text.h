@@ -15,8 +15,8 @@ struct RowShape {
   bool keeps = true;  // a thread's packs stay in registers
 
   int64_t groups() const { return extent / pack; }
-  // rows, extent, count (of elements, at least 1, as an R), pack, threads, each, groups; each_group:
-  // "for (..) if (..)" over packs `g` of a row, the thread's `j`-th.
+  // rows, extent, count (of elements, at least 1, as an R), pack, threads, each, groups;
+  // each_group: "for (..) if (..)" over packs `g` of a row, the thread's `j`-th.
   TextValues Values() const;
 };
 // `element_bytes` are those of the narrowest operand, `most_kept` the elements that a thread may
@@ -26,5 +26,9 @@ RowShape ShapeOfRows(int64_t rows, int64_t extent, int64_t element_bytes, int64_
 // Row<T>(const T* first): a row whose packs at(j, g) are numbers of type R.
 // REQUIRES: a type R before it.
 std::string RowText(const RowShape& shape);
+
+// BlockLogSumExp<Out>(const Row<T>&, R* scratch): log(sum(exp(row))), without overflow; the sum is
+// an R.
+std::string LogSumExpText(const RowShape& shape, const std::string& stored);
 
 }  // namespace ridge::cuda

@@ -1,0 +1,213 @@
+// sgd_update and adam_update: one sweep in packs; with moments as codes a block takes the 256
+// elements of one absmax at a time.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ridge/backend/cuda/kernels/index_text.h"
+#include "ridge/backend/cuda/kernels/moment_text.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr int64_t kUpdatePackBytes = 16;
+
+constexpr std::string_view kSweepText = R"cuda(
+RIDGE_KERNEL void update($parameters) {
+$scalars
+  for ($Index group = Thread(); group < $groups; group += Threads()) {
+    const Pack<$T, $pack> param_p = LoadPack<$pack>(param_in, group);
+    const Pack<$T, $pack> grad_p = LoadPack<$pack>(grad_in, group);
+    Pack<$T, $pack> param_q;
+$load_packs
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) {
+      const R param = (R)Load(param_p.at, k), grad = (R)Load(grad_p.at, k);
+$load
+$step
+$store
+      Store(param_q.at, k, next);
+    }
+    StorePack(param_out, group, param_q);
+$store_packs
+  }
+}
+)cuda";
+
+constexpr std::string_view kCodedText = R"cuda(
+RIDGE_KERNEL void update($parameters) {
+  __shared__ R scratch[32];
+$scalars
+  for (i64 block = blockIdx.x; block < $blocks; block += gridDim.x) {
+    const i64 e = block * 256 + threadIdx.x;
+    const bool counts = e < $elements;
+    const R param = counts ? (R)Load(param_in, e) : R(0);
+    const R grad = counts ? (R)Load(grad_in, e) : R(0);
+$load
+$step
+$store
+    if (counts) Store(param_out, e, next);
+  }
+}
+)cuda";
+
+// Steps give `next`, the new parameter, and change the moments.
+constexpr const char* kAdamScalars =
+    R"cuda(  const R lr = (R)Load(lr_in, 0), t = (R)Load(step_in, 0);
+  const R step_size = lr / -expm1(t * $log_beta1);
+  const R correction = sqrt(-expm1(t * $log_beta2)), kept = $kept;)cuda";
+constexpr const char* kAdamStep = R"cuda(      const R g = $gradient;
+      m = $beta1 * m + $rest1 * g;
+      v = $beta2 * v + $rest2 * g * g;
+      const R next = param * kept - step_size * m / (sqrt(v) / correction + $epsilon);)cuda";
+constexpr const char* kSgdScalars = "  const R lr = (R)Load(lr_in, 0);";
+
+struct Update {
+  std::vector<MomentText> moments = {};
+  std::vector<size_t> scalars = {};  // inputs, named by:
+  std::vector<const char*> names = {};
+  size_t rng = 0;
+  std::string scalars_text = {}, step = {};
+};
+
+class UpdateWriter {
+ public:
+  UpdateWriter(const OpCall& call, const Update& update)
+      : call_(call), update_(update), elements_(call.inputs[0].elements()) {
+    Add(fmt::format("const {0}* param_in, const {0}* grad_in, {0}* param_out", stored()),
+        {Argument::Input(0), Argument::Input(1), Argument::Output(0)});
+    for (size_t i = 0; i < update.scalars.size(); ++i) AddInput(update.scalars[i], update.names[i]);
+    for (const MomentText& moment : update.moments) {
+      parameters_ += moment.Parameters();
+      moment.AddArguments(arguments_);
+    }
+  }
+
+  void Write(KernelText& text) {
+    text.source = fmt::format("typedef {} R;\n", ComputeType(call_.inputs[0].dtype));
+    const bool coded = !update_.moments.empty() && update_.moments[0].coded();
+    text.source += coded ? Coded() : Sweep();
+    const int64_t blocks = coded ? BlocksForRows(CodeBlocks(elements_)) : BlocksFor(Groups());
+    text.launches = {{"update", blocks, kBlockThreads, arguments_}};
+  }
+
+ private:
+  const char* stored() const { return StorageType(call_.inputs[0].dtype); }
+
+  int Pack() const {
+    const int64_t pack = kUpdatePackBytes / BytesPerElement(call_.inputs[0].dtype);
+    return elements_ % pack == 0 ? static_cast<int>(pack) : 1;
+  }
+  int64_t Groups() const { return elements_ / Pack(); }
+
+  void Add(const std::string& declaration, std::vector<Argument> arguments) {
+    parameters_ += (parameters_.empty() ? "" : ", ") + declaration;
+    arguments_.insert(arguments_.end(), arguments.begin(), arguments.end());
+  }
+  void AddInput(size_t i, const char* name) {
+    Add(fmt::format("const {}* {}_in", StorageType(call_.inputs[i].dtype), name),
+        {Argument::Input(static_cast<int>(i))});
+  }
+
+  template <class F>
+  std::string OfMoments(F text) const {
+    std::string all;
+    for (const MomentText& moment : update_.moments) all += text(moment);
+    return all;
+  }
+
+  std::string Sweep() {
+    std::string source, scalars = update_.scalars_text, store;
+    if (!update_.moments.empty() && update_.moments[0].rounded()) {
+      AddInput(update_.rng, "rng");
+      source = RoundingText(call_.integer("stream"));
+      scalars += "\n  const ElementKey key = ElementKeyOf(rng_in);";
+      store =
+          fmt::format("      const u32 word = ElementWord(key, (u32)(group * {} + k));\n", Pack());
+    }
+    const int pack = Pack();
+    return source +
+           FillText(kSweepText,
+                    {{"parameters", parameters_},
+                     {"scalars", scalars},
+                     {"Index", IndexType(elements_)},
+                     {"groups", std::to_string(Groups())},
+                     {"T", stored()},
+                     {"pack", std::to_string(pack)},
+                     {"load_packs", OfMoments([&](auto& m) { return m.LoadPackText(pack); })},
+                     {"load", OfMoments([](auto& m) { return m.ElementText(); })},
+                     {"step", update_.step},
+                     {"store", store + OfMoments([](auto& m) { return m.StoreElementText(); })},
+                     {"store_packs", OfMoments([](auto& m) { return m.StorePackText(); })}});
+  }
+
+  std::string Coded() const {
+    return OfMoments([](auto& m) { return m.Functions(); }) +
+           FillText(kCodedText, {{"parameters", parameters_},
+                                 {"scalars", update_.scalars_text},
+                                 {"blocks", std::to_string(CodeBlocks(elements_))},
+                                 {"elements", std::to_string(elements_)},
+                                 {"load", OfMoments([](auto& m) { return m.LoadCodeText(); })},
+                                 {"step", update_.step},
+                                 {"store", OfMoments([](auto& m) { return m.StoreCodeText(); })}});
+  }
+
+  const OpCall& call_;
+  const Update& update_;
+  const int64_t elements_;
+  std::string parameters_;
+  std::vector<Argument> arguments_;
+};
+
+const char* WriteAdam(const OpDef&, const OpCall& call, KernelText& text) {
+  const double beta1 = call.number("beta1"), beta2 = call.number("beta2");
+  const bool decoupled = call.integer("decoupled") != 0;
+  const std::string decay = Literal(call.number("weight_decay"));
+  Update update{.moments = {{call, kAdamM, "m"}, {call, kAdamV, "v"}},
+                .scalars = {4, 5},
+                .names = {"lr", "step"},
+                .rng = kAdamM.rng};
+  update.scalars_text =
+      FillText(kAdamScalars, {{"log_beta1", Literal(std::log(beta1))},
+                              {"log_beta2", Literal(std::log(beta2))},
+                              {"kept", decoupled ? "R(1) - lr * " + decay : "R(1)"}});
+  update.step =
+      FillText(kAdamStep, {{"gradient", decoupled ? "grad" : "grad + " + decay + " * param"},
+                           {"beta1", Literal(beta1)},
+                           {"rest1", Literal(1 - beta1)},
+                           {"beta2", Literal(beta2)},
+                           {"rest2", Literal(1 - beta2)},
+                           {"epsilon", Literal(call.number("epsilon"))}});
+  UpdateWriter(call, update).Write(text);
+  return nullptr;
+}
+
+const char* WriteSgd(const OpDef&, const OpCall& call, KernelText& text) {
+  const std::string momentum = Literal(call.number("momentum"));
+  Update update{.scalars = {2}, .names = {"lr"}, .rng = kSgdBuffer.rng};
+  update.scalars_text = kSgdScalars;
+  update.step =
+      fmt::format("      R g = grad + {} * param;\n", Literal(call.number("weight_decay")));
+  if (call.has_input(kSgdBuffer.input)) {
+    update.moments = {{call, kSgdBuffer, "buffer"}};
+    update.step += fmt::format("      buffer = {} * buffer + g;\n", momentum);
+    update.step += call.integer("nesterov") != 0
+                       ? fmt::format("      g += {} * buffer;\n", momentum)
+                       : "      g = buffer;\n";
+  }
+  update.step += "      const R next = param - lr * g;";
+  UpdateWriter(call, update).Write(text);
+  return nullptr;
+}
+
+}  // namespace
+
+TextKernelDef AdamTextKernel() {
+  return {.name = "cuda.adam", .ops = {"adam_update"}, .write = WriteAdam};
+}
+
+TextKernelDef SgdTextKernel() {
+  return {.name = "cuda.sgd", .ops = {"sgd_update"}, .write = WriteSgd};
+}
+
+}  // namespace ridge::cuda
