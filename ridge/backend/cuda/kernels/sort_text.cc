@@ -47,7 +47,10 @@ RIDGE_FUNCTION u32 BlockScanDigit(DigitCounts& counts, int d) {
   }
   return __shfl_sync(0xffffffffu, end, 31);
 }
+)cuda";
+
 // counts[i] becomes the sum of those before it.
+constexpr std::string_view kScanText = R"cuda(
 RIDGE_KERNEL void scan_counts(u32* counts) {
   __shared__ u32 warps[32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -73,7 +76,7 @@ RIDGE_KERNEL void scan_counts(u32* counts) {
 }
 )cuda";
 
-constexpr std::string_view kPassText = R"cuda(
+constexpr std::string_view kCountText = R"cuda(
 RIDGE_KERNEL void count_digits$pass($parameters, u32* counts) {
   __shared__ DigitCounts own;
   CountDigits(own, [&](i64 i) { return $row >> $shift & $mask; });
@@ -83,18 +86,35 @@ RIDGE_KERNEL void count_digits$pass($parameters, u32* counts) {
     if (threadIdx.x % 32 == 0) counts[(i64)d * gridDim.x + blockIdx.x] = sum;
   }
 }
+)cuda";
+
+constexpr std::string_view kPassText = R"cuda(
 RIDGE_KERNEL void move_items$pass($parameters, const u32* places, u32* sorted, u32* sorted_numbers) {
   __shared__ DigitCounts own;
+  __shared__ u32 starts[$digits];
+  const u32 thread = threadIdx.x;
   CountDigits(own, [&](i64 i) { return $row >> $shift & $mask; });
   __syncthreads();
-  for (int d = threadIdx.x / 32; d < $digits; d += 8) BlockScanDigit(own, d);
+  for (int d = thread / 32; d < $digits; d += 8) {
+    const u32 sum = BlockScanDigit(own, d);
+    if (thread % 32 == 0) starts[d] = sum;
+  }
   __syncthreads();
-  const i64 first = (i64)blockIdx.x * $tile + threadIdx.x * $items;
+#if $blocks > 1
+  if (thread < $digits) starts[thread] = places[(i64)thread * gridDim.x + blockIdx.x];
+#else
+  u32 start = 0;
+  for (u32 d = 0; thread < $digits && d < thread; ++d) start += starts[d];
+  __syncthreads();
+  if (thread < $digits) starts[thread] = start;
+#endif
+  __syncthreads();
+  const i64 first = (i64)blockIdx.x * $tile + thread * $items;
   for (int k = 0; k < $items; ++k) {
     const i64 i = first + k;
     if (i >= $count) continue;
     const u32 row = $row, digit = row >> $shift & $mask;
-    const u32 at = places[(i64)digit * gridDim.x + blockIdx.x] + own[digit][threadIdx.x]++;
+    const u32 at = starts[digit] + own[digit][thread]++;
     sorted[at] = row;
     sorted_numbers[at] = $number;
   }
@@ -146,6 +166,7 @@ class SortWriter {
 
   void Write() {
     text_.source += FillText(kSortFunctions, values_);
+    if (blocks_ > 1) text_.source += FillText(kScanText, values_);
     for (int pass = 0; pass < passes_; ++pass) {
       AppendPassText(pass);
       AppendPassLaunches(pass);
@@ -167,6 +188,7 @@ class SortWriter {
                                   : "const u32* rows, const u32* numbers");
     values.emplace_back("row", pass == 0 ? "RowOfIndex(indices[i])" : "rows[i]");
     values.emplace_back("number", pass == 0 ? "(u32)i" : "numbers[i]");
+    if (blocks_ > 1) text_.source += FillText(kCountText, values);
     text_.source += FillText(kPassText, values);
   }
 
@@ -180,8 +202,10 @@ class SortWriter {
     std::vector<Argument> move = count;
     move.push_back(Argument::Workspace(rows_[to]));
     move.push_back(Argument::Workspace(numbers_[to]));
-    Append(fmt::format("count_digits{}", pass), blocks_, kBlockThreads, count);
-    Append("scan_counts", 1, kScanThreads, {counts});
+    if (blocks_ > 1) {
+      Append(fmt::format("count_digits{}", pass), blocks_, kBlockThreads, count);
+      Append("scan_counts", 1, kScanThreads, {counts});
+    }
     Append(fmt::format("move_items{}", pass), blocks_, kBlockThreads, move);
   }
 
