@@ -70,11 +70,10 @@ TEST(CudaBackend, NamesWhatHasNoKernel) {
   const auto backend =
       cuda::MakeCudaBackend(*gpu.device, Compiler(*gpu.device, folder.File("cubin")));
   OpCall call;
-  call.where = "cast 'y'";
-  call.inputs = {{DType::kF32, {8}}};
-  call.outputs = {{DType::kF4E2M1, {8}}};
-  call.attrs = {{"to", "f4e2m1"}, {"saturate", 1}, {"round", "nearest"}};
-  const KernelCandidates candidates = backend->Candidates(*FindOp("cast"), call, {});
+  call.where = "equal 'y'";
+  call.inputs = {{DType::kF4E2M1, {8}}, {DType::kF4E2M1, {8}}};
+  call.outputs = {{DType::kBool, {8}}};
+  const KernelCandidates candidates = backend->Candidates(*FindOp("equal"), call, {});
   EXPECT_TRUE(candidates.choices.empty());
   ASSERT_EQ(candidates.refusals.size(), 1u);
   EXPECT_EQ(candidates.refusals[0].reason, "dtype");

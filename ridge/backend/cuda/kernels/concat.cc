@@ -14,26 +14,10 @@ namespace {
 
 constexpr size_t kMostInputs = 32;  // of a launch
 
-// y: [outer, $row]; this launch writes columns [$begin, $begin + $columns).
 constexpr std::string_view kConcatText = R"cuda(
-RIDGE_KERNEL void concat$number($parameters) {
-  typedef $Word Word;
-  typedef $Index Index;
-  const Index threads = (Index)Threads();
-  for (Index first = (Index)Thread(); first < $count; first += $each * threads) {
-    Word words[$each];
-#pragma unroll
-    for (int k = 0; k < $each; ++k) {
-      const Index e = first + k * threads, o = e / $columns, column = e % $columns;
-      if (e >= $count) continue;
-$choices    }
-#pragma unroll
-    for (int k = 0; k < $each; ++k) {
-      const Index e = first + k * threads;
-      if (e < $count) y[e / $columns * $row + $begin + e % $columns] = words[k];
-    }
-  }
-}
+RIDGE_FUNCTION Word Joined$number($parameters, Index e) {
+  const Index o = e / $columns, column = e % $columns;
+$choices}
 )cuda";
 
 struct Joined {
@@ -71,6 +55,7 @@ class ConcatWriter {
   }
 
   void Write(KernelText& text) {
+    text.source = MoveTypes(bytes_, joined_.outer * row_);
     int64_t begin = 0;
     for (size_t first = 0; first < joined_.columns.size(); first += kMostInputs) {
       const size_t end = std::min(first + kMostInputs, joined_.columns.size());
@@ -79,39 +64,34 @@ class ConcatWriter {
   }
 
  private:
-  // Returns its columns.
+  // Columns [begin, ..) of y, which is [outer, row_].  Returns their number.
   int64_t WriteGroup(size_t first, size_t end, int64_t begin, KernelText& text) {
-    std::string parameters, choices;
+    std::string parameters, names, choices;
     std::vector<Argument> arguments;
     int64_t columns = 0;
     for (size_t i = first; i < end; ++i) {
       const int64_t own = joined_.columns[i];
       if (own == 0) continue;
-      parameters += fmt::format("const {}* x{}, ", WordType(bytes_), i);
+      parameters += fmt::format("{}const Word* x{}", columns == 0 ? "" : ", ", i);
+      names += fmt::format("x{}, ", i);
       arguments.push_back(Argument::Input(static_cast<int>(i)));
-      choices += fmt::format("      {}if (column < {}) words[k] = x{}[{} + column - {}];\n",
-                             columns == 0 ? "" : "else ", columns + own, i,
+      choices += fmt::format("  if (column < {}) return x{}[{} + column - {}];\n", columns + own, i,
                              joined_.repeats ? "0" : fmt::format("o * {}", own), columns);
       columns += own;
     }
     if (columns == 0) return 0;
-    parameters += fmt::format("{}* y", WordType(bytes_));
-    arguments.push_back(Argument::Output(0));
-    const int64_t count = joined_.outer * columns;
-    const int each = WordsAtOnce(count);
     const std::string number = std::to_string(text.launches.size());
     text.source += FillText(kConcatText, {{"number", number},
                                           {"parameters", parameters},
-                                          {"Word", WordType(bytes_)},
-                                          {"Index", IndexType(joined_.outer * row_)},
-                                          {"count", std::to_string(count)},
-                                          {"each", std::to_string(each)},
                                           {"columns", std::to_string(columns)},
-                                          {"row", std::to_string(row_)},
-                                          {"begin", std::to_string(begin)},
-                                          {"choices", choices}});
-    text.launches.push_back(
-        {"concat" + number, BlocksFor((count + each - 1) / each), kBlockThreads, arguments});
+                                          {"choices", choices + "  return Word();\n"}});
+    AppendMove({.name = "concat" + number,
+                .parameters = parameters,
+                .arguments = arguments,
+                .value = fmt::format("Joined{}({}e)", number, names),
+                .to = fmt::format("e / {0} * {1} + {2} + e % {0}", columns, row_, begin),
+                .count = joined_.outer * columns},
+               text);
     return columns;
   }
 

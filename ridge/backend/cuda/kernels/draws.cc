@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
 
@@ -42,8 +43,8 @@ RIDGE_FUNCTION void Turn(R radius, u32 word, R& x, R& y) {
 
 constexpr std::string_view kDrawText = R"cuda(
 RIDGE_KERNEL void draw($x_parameter const i64* rng, $T* y) {
-  for (i64 group = Thread(); group < $groups; group += Threads()) {
-    const i64 sample = group / $blocks, block = group % $blocks;
+  for ($Index group = ($Index)Thread(); group < $groups; group += ($Index)Threads()) {
+    const $Index sample = group / $blocks, block = group % $blocks;
     u32 words[4];
     DrawBlock(rng, sample, block, words);
     R numbers[4];
@@ -78,7 +79,7 @@ $load#pragma unroll
 )cuda";
 constexpr std::string_view kStoreEach = R"cuda(
     for (int k = 0; k < 4 && block * 4 + k < $width; ++k) {
-      const i64 e = sample * $width + block * 4 + k;
+      const i64 e = (i64)sample * $width + block * 4 + k;
       Store(y, e, $value);
     }
 )cuda";
@@ -132,8 +133,9 @@ const char* WriteDraws(const OpDef& op, const OpCall& call, KernelText& text) {
                 {"stream", fmt::format("{}u", static_cast<uint32_t>(call.integer("stream")))}}) +
       FillText(kDrawText, {{"T", dtype},
                            {"x_parameter", dropout ? fmt::format("const {}* x,", dtype) : ""},
-                           {"groups", fmt::format("{}ll", samples * blocks)},
-                           {"blocks", fmt::format("{}ll", blocks)},
+                           {"Index", IndexType(4 * samples * blocks)},
+                           {"groups", std::to_string(samples * blocks)},
+                           {"blocks", std::to_string(blocks)},
                            {"numbers", NumbersText(op, call)},
                            {"store", StoreText(width % 4 == 0, dropout, dtype, width)}});
   std::vector<Argument> arguments = {Argument::Input(0)};

@@ -1,4 +1,7 @@
 // gather: a thread moves words of y, whose index says from where; one out of range gives NaN or 0.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <limits>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
@@ -12,27 +15,11 @@ namespace {
 
 // x: [outer, extent, inner].  y: [outer, taken, inner].
 constexpr std::string_view kGatherText = R"cuda(
-typedef $Word Word;
-typedef $Index Index;
-RIDGE_KERNEL void gather(const Word* x, const $I* indices, Word* y) {
-  const Index threads = (Index)Threads();
-  for (Index first = (Index)Thread(); first < $count; first += $each * threads) {
-    Word words[$each];
-#pragma unroll
-    for (int k = 0; k < $each; ++k) {
-      const Index e = first + k * threads;
-      if (e >= $count) continue;
-      const i64 place = PlaceOfIndex(indices[e / $inner % $taken], $extent);
-      words[k] = $missing;
-      if (place >= 0)
-        words[k] = x[(e / ($taken * $inner) * $extent + (Index)place) * $inner + e % $inner];
-    }
-#pragma unroll
-    for (int k = 0; k < $each; ++k) {
-      const Index e = first + k * threads;
-      if (e < $count) y[e] = words[k];
-    }
-  }
+RIDGE_FUNCTION Word Taken(const Word* x, const $I* indices, Index e) {
+  const i64 place = PlaceOfIndex(indices[e / $inner % $taken], $extent);
+  Word word = $missing;
+  if (place >= 0) word = x[(e / $inner / $taken * $extent + (Index)place) * $inner + e % $inner];
+  return word;
 }
 )cuda";
 
@@ -41,23 +28,21 @@ const char* WriteGather(const OpDef&, const OpCall& call, KernelText& text) {
   const AxisView view = ViewAxis(x.dims, CallAxis(call));
   const int64_t element = BytesPerElement(x.dtype);
   const int64_t bytes = WordBytes(element, {view.inner});
-  const int64_t count = y.bytes() / bytes;
-  const int each = WordsAtOnce(count);
+  const char* index = StorageType(call.inputs[1].dtype);
   const double missing = IsFloat(x.dtype) ? std::numeric_limits<double>::quiet_NaN() : 0;
-  text.source = std::string(kPlaceOfIndexText) +
-                FillText(kGatherText, {{"Word", WordType(bytes)},
-                                       {"Index", IndexType(std::max(x.elements(), y.elements()))},
-                                       {"I", StorageType(call.inputs[1].dtype)},
-                                       {"count", std::to_string(count)},
-                                       {"each", std::to_string(each)},
+  text.source = MoveTypes(bytes, std::max(x.elements(), y.elements())) +
+                std::string(kPlaceOfIndexText) +
+                FillText(kGatherText, {{"I", index},
                                        {"inner", std::to_string(view.inner * element / bytes)},
                                        {"taken", std::to_string(call.inputs[1].elements())},
                                        {"extent", std::to_string(view.extent)},
                                        {"missing", WordLiteral(bytes, x.dtype, missing)}});
-  text.launches = {{"gather",
-                    BlocksFor((count + each - 1) / each),
-                    kBlockThreads,
-                    {Argument::Input(0), Argument::Input(1), Argument::Output(0)}}};
+  AppendMove({.name = "gather",
+              .parameters = fmt::format("const Word* x, const {}* indices", index),
+              .arguments = {Argument::Input(0), Argument::Input(1)},
+              .value = "Taken(x, indices, e)",
+              .count = y.bytes() / bytes},
+             text);
   return nullptr;
 }
 

@@ -2,6 +2,8 @@
 // the text.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/graph/ops/shared/axis_view.h"
@@ -21,7 +23,7 @@ __device__ const int kPlaces[] = {$places};
 __device__ const R kWeights[] = {$weights};
 RIDGE_KERNEL void interpolate(const $T* x, $T* y) {
   for (Index e = (Index)Thread(); e < $count; e += (Index)Threads()) {
-    const Index row = e / $inner % $rows, o = e / ($inner * $rows), i = e % $inner;
+    const Index row = e / $inner % $rows, o = e / $inner / $rows, i = e % $inner;
     R sum = 0;
     for (int k = kStarts[row]; k < kStarts[row + 1]; ++k)
       sum += kWeights[k] * (R)Load(x, (o * $extent + kPlaces[k]) * $inner + i);

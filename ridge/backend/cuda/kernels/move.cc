@@ -1,4 +1,6 @@
 // slice, expand, reshape and bit_cast: each word of y is one of x, at a place that strides tell.
+#include <algorithm>
+
 #include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/kernels/move_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"

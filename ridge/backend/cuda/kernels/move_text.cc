@@ -6,29 +6,34 @@
 #include <cstring>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cuda {
 namespace {
 
-// All loads of a thread are under way before its first store.
+constexpr int64_t kWordsAtOnce = 4;
+
+// Whole groups have no conditions, so that all their loads come first.
 constexpr std::string_view kMoveText = R"cuda(
-typedef $Word Word;
-typedef $Index Index;
-RIDGE_KERNEL void move(const Word* x, Word* y) {
+RIDGE_KERNEL void $name($parameters, Word* y) {
   const Index threads = (Index)Threads();
-  for (Index first = (Index)Thread(); first < $count; first += $each * threads) {
+  Index first = (Index)Thread();
+#if $each > 1
+  for (; first < $count - ($each - 1) * threads; first += $each * threads) {
     Word words[$each];
 #pragma unroll
     for (int k = 0; k < $each; ++k) {
       const Index e = first + k * threads;
-      if (e < $count) words[k] = x[$from];
+      words[k] = $value;
     }
 #pragma unroll
     for (int k = 0; k < $each; ++k) {
       const Index e = first + k * threads;
-      if (e < $count) y[$to] = words[k];
+      y[$to] = words[k];
     }
   }
+#endif
+  for (Index e = first; e < $count; e += threads) y[$to] = $value;
 }
 )cuda";
 
@@ -110,24 +115,38 @@ void StridedMove::Erase(size_t d) {
     list->erase(list->begin() + static_cast<std::ptrdiff_t>(d));
 }
 
-int WordsAtOnce(int64_t words) { return words > kMostBlocks * kBlockThreads ? 4 : 1; }
+std::string MoveTypes(int64_t word_bytes, int64_t reach) {
+  return fmt::format("typedef {} Word;\ntypedef {} Index;\n", WordType(word_bytes),
+                     IndexType(reach));
+}
+
+void AppendMove(const MoveKernel& kernel, KernelText& text) {
+  const bool several = kernel.count > kMostBlocks * kBlockThreads;
+  const int64_t each = several ? kWordsAtOnce : 1;
+  text.source += FillText(kMoveText, {{"name", kernel.name},
+                                      {"parameters", kernel.parameters},
+                                      {"count", std::to_string(kernel.count)},
+                                      {"each", std::to_string(each)},
+                                      {"value", kernel.value},
+                                      {"to", kernel.to}});
+  std::vector<Argument> arguments = kernel.arguments;
+  arguments.push_back(Argument::Output(0));
+  text.launches.push_back(
+      {kernel.name, BlocksFor(CeilDiv(kernel.count, each)), kBlockThreads, std::move(arguments)});
+}
 
 void WriteMove(StridedMove move, int64_t element_bytes, int64_t reach, KernelText& text) {
   move.Merge();
   const int64_t bytes = WordBytesOf(move, element_bytes);
   Widen(move, bytes / element_bytes);
-  const int64_t count = ElementCount(move.dims);
-  const int each = WordsAtOnce(count);
-  text.source = FillText(kMoveText, {{"Word", WordType(bytes)},
-                                     {"Index", IndexType(reach)},
-                                     {"count", std::to_string(count)},
-                                     {"each", std::to_string(each)},
-                                     {"from", PlaceText(move.dims, move.from, move.from_first)},
-                                     {"to", PlaceText(move.dims, move.to, move.to_first)}});
-  text.launches = {{"move",
-                    BlocksFor((count + each - 1) / each),
-                    kBlockThreads,
-                    {Argument::Input(0), Argument::Output(0)}}};
+  text.source = MoveTypes(bytes, reach);
+  AppendMove({.name = "move",
+              .parameters = "const Word* x",
+              .arguments = {Argument::Input(0)},
+              .value = fmt::format("x[{}]", PlaceText(move.dims, move.from, move.from_first)),
+              .to = PlaceText(move.dims, move.to, move.to_first),
+              .count = ElementCount(move.dims)},
+             text);
 }
 
 }  // namespace ridge::cuda

@@ -29,8 +29,21 @@ struct StridedMove {
   void Erase(size_t d);
 };
 
-// How many words a thread moves before it takes the next ones: enough loads on their way.
-int WordsAtOnce(int64_t words);
+// A kernel that writes `count` words of the last of its arguments, which is named y.
+struct MoveKernel {
+  std::string name;
+  std::string parameters;           // all but y: "const Word* x"
+  std::vector<Argument> arguments;  // of these; y is output 0
+  std::string value;                // the word with the number e: "x[e]"
+  std::string to = "e";             // where in y it goes
+  int64_t count = 0;
+};
+
+// The types Word and Index, which values use.  `reach`: the largest number of elements that an
+// Index counts.
+std::string MoveTypes(int64_t word_bytes, int64_t reach);
+// Appends the kernel and its launch.  A thread has several loads under way before its first store.
+void AppendMove(const MoveKernel& kernel, KernelText& text);
 
 // One launch, from input 0 to output 0.  `reach`: elements of the larger one.
 void WriteMove(StridedMove move, int64_t element_bytes, int64_t reach, KernelText& text);

@@ -11,26 +11,12 @@ namespace ridge::cuda {
 namespace {
 
 constexpr std::string_view kPadText = R"cuda(
-typedef $Word Word;
-typedef $Index Index;
-RIDGE_KERNEL void pad(const Word* x, Word* y) {
-  const Index threads = (Index)Threads();
-  for (Index first = (Index)Thread(); first < $count; first += $each * threads) {
-    Word words[$each];
-#pragma unroll
-    for (int k = 0; k < $each; ++k) {
-      const Index e = first + k * threads;
-      bool inside = e < $count;
-      Index from = 0;
-$places      words[k] = $fill;
-      if (inside) words[k] = x[from];
-    }
-#pragma unroll
-    for (int k = 0; k < $each; ++k) {
-      const Index e = first + k * threads;
-      if (e < $count) y[e] = words[k];
-    }
-  }
+RIDGE_FUNCTION Word Padded(const Word* x, Index e) {
+  bool inside = true;
+  Index from = 0;
+$places  Word word = $fill;
+  if (inside) word = x[from];
+  return word;
 }
 )cuda";
 
@@ -79,13 +65,12 @@ void Widen(std::vector<Placing>& placings, int64_t width) {
 std::string PlaceText(const Placing& p, int64_t inner, int64_t x_stride) {
   const SliceRange& r = p.range;
   const int64_t step = r.step < 0 ? -r.step : r.step;
-  std::string text =
-      fmt::format("      {{\n        const Index i = e / {} % {};\n", inner, p.extent);
-  text += r.step < 0 ? fmt::format("        const Index along = {} - i;\n", r.start)
-                     : fmt::format("        const Index along = i - {};\n", r.start);
-  text += fmt::format("        inside = inside && along >= 0 && along < {}", step * r.count);
+  std::string text = fmt::format("  {{\n    const Index i = e / {} % {};\n", inner, p.extent);
+  text += r.step < 0 ? fmt::format("    const Index along = {} - i;\n", r.start)
+                     : fmt::format("    const Index along = i - {};\n", r.start);
+  text += fmt::format("    inside = inside && along >= 0 && along < {}", step * r.count);
   if (step != 1) text += fmt::format(" && along % {} == 0", step);
-  return text + fmt::format(";\n        from += along / {} * {};\n      }}\n", step, x_stride);
+  return text + fmt::format(";\n    from += along / {} * {};\n  }}\n", step, x_stride);
 }
 
 const char* WritePad(const OpDef& op, const OpCall& call, KernelText& text) {
@@ -105,17 +90,15 @@ const char* WritePad(const OpDef& op, const OpCall& call, KernelText& text) {
     x_stride *= placings[d].range.count;
   }
   const double fill = op.name == "pad" ? call.number("value") : 0;
-  const int each = WordsAtOnce(count);
-  text.source = FillText(kPadText, {{"Word", WordType(bytes)},
-                                    {"Index", IndexType(std::max(x.elements(), y.elements()))},
-                                    {"count", std::to_string(count)},
-                                    {"each", std::to_string(each)},
-                                    {"places", places},
-                                    {"fill", WordLiteral(bytes, y.dtype, fill)}});
-  text.launches = {{"pad",
-                    BlocksFor((count + each - 1) / each),
-                    kBlockThreads,
-                    {Argument::Input(0), Argument::Output(0)}}};
+  text.source =
+      MoveTypes(bytes, std::max(x.elements(), y.elements())) +
+      FillText(kPadText, {{"places", places}, {"fill", WordLiteral(bytes, y.dtype, fill)}});
+  AppendMove({.name = "pad",
+              .parameters = "const Word* x",
+              .arguments = {Argument::Input(0)},
+              .value = "Padded(x, e)",
+              .count = count},
+             text);
   return nullptr;
 }
 

@@ -1,8 +1,6 @@
 // farthest_points: a block a cloud, which takes one point after the other.  ball_query: a warp a
 // center, which asks 32 points at once.  Distances are doubles, so that every float type chooses
 // the points that the reference does.
-#include <fmt/format.h>
-
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
 

@@ -1,6 +1,4 @@
 // max_pool, avg_pool: a thread takes an output; where a window has many taps, a warp.
-#include <fmt/format.h>
-
 #include "ridge/backend/cuda/kernels/pool_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 

@@ -39,8 +39,8 @@ RIDGE_FUNCTION BinRange RangeOf(double from, double to, int bin, int bins, int e
 RIDGE_KERNEL void max_roi_pool(const $T* x, const $T* rois, $T* y, i64* place) {
   for (i64 e = Thread(); e < $count; e += Threads()) {
     const int bin_x = e % $out_width, bin_y = e / $out_width % $out_height;
-    const i64 c = e / ($out_width * $out_height) % $channels;
-    const $T* roi = rois + e / ((i64)$out_width * $out_height * $channels) * 5;
+    const i64 c = e / $out_width / $out_height % $channels;
+    const $T* roi = rois + e / $out_width / $out_height / $channels * 5;
     const double image = (double)Load(roi, 0);
     R best = 0;
     i64 winner = $none;
@@ -110,7 +110,8 @@ const char* WriteMaxRoiPool(const OpCall& call, KernelText& text) {
 const char* WriteRoi(const OpDef& op, const OpCall& call, KernelText& text) {
   const Dims& x = call.inputs[0].dims;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (x[2] >= kMost || x[3] >= kMost) return refusal::kSize;
+  const int64_t bins = call.integers("output")[0] * call.integers("output")[1];
+  if (x[2] >= kMost || x[3] >= kMost || bins >= kMost) return refusal::kSize;
   return op.name == "roi_align" ? WriteRoiAlign(call, text) : WriteMaxRoiPool(call, text);
 }
 

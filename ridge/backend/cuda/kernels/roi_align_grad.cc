@@ -6,6 +6,7 @@
 // drois: a block a region.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
@@ -179,7 +180,8 @@ class RoiGradWriter {
   const char* Write() {
     const int64_t inputs = call_.outputs[0].elements(), outputs = call_.inputs[2].elements();
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    if (std::max({g_.height, g_.width, g_.batch}) >= kMost) return refusal::kSize;
+    const int64_t bins = g_.out_height * g_.out_width;
+    if (std::max({g_.height, g_.width, g_.batch, bins}) >= kMost) return refusal::kSize;
     if (g_.max && !CanSort(outputs, inputs)) return refusal::kSize;
     SetValues(inputs, outputs);
     text_.source = std::string(kPlaceOfIndexText) +

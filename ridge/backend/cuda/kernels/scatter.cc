@@ -3,7 +3,7 @@
 // Few indices: every thread walks them.  Many: they are sorted by row once (sort_text.h), and a
 // thread walks those of its row; 32 neighbours in that order which all belong to one row are
 // combined beforehand, so that a row that most updates hit is not one thread's work.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/kernels/move_text.h"
@@ -22,10 +22,11 @@ constexpr int64_t kChunk = 32;  // updates that are combined beforehand
 constexpr std::string_view kScatterFunctions = R"cuda(
 typedef $T T;
 typedef $R R;
+typedef $Index Index;
 typedef Pack<T, $lanes> TPack;
 typedef Pack<R, $lanes> RPack;
 RIDGE_FUNCTION R Combined(R a, R b) { return $combined; }
-RIDGE_FUNCTION RPack ReadPack(const T* p, i64 group) {
+RIDGE_FUNCTION RPack ReadPack(const T* p, Index group) {
   const TPack pack = LoadPack<$lanes>(p, group);
   RPack read;
   for (int k = 0; k < $lanes; ++k) read.at[k] = $read;
@@ -43,8 +44,8 @@ RIDGE_FUNCTION void Combine(RPack& sum, const RPack& update) {
 
 constexpr std::string_view kWalkText = R"cuda(
 RIDGE_KERNEL void scatter($x_parameter const $I* indices, const T* updates, T* y) {
-  for (i64 e = Thread(); e < $elements; e += Threads()) {
-    const i64 row = e / $inner % $extent, o = e / ($inner * $extent), i = e % $inner;
+  for (Index e = (Index)Thread(); e < $elements; e += (Index)Threads()) {
+    const Index row = e / $inner % $extent, o = e / $inner / $extent, i = e % $inner;
     RPack sum = $begin;
     for (int n = 0; n < $count; ++n)
       if (PlaceOfIndex(indices[n], $extent) == row)
@@ -56,22 +57,22 @@ RIDGE_KERNEL void scatter($x_parameter const $I* indices, const T* updates, T* y
 
 constexpr std::string_view kSortedText = R"cuda(
 RIDGE_KERNEL void combine_chunks(const u32* rows, const u32* numbers, const T* updates, RPack* chunks) {
-  for (i64 e = Thread(); e < $chunk_elements; e += Threads()) {
-    const i64 first = e / $inner % $chunks * $chunk, o = e / ($inner * $chunks), i = e % $inner;
-    if (rows[first] != rows[first + $chunk - 1] || rows[first] == $extent) continue;
-    RPack sum = ReadPack(updates, (o * $count + numbers[first]) * $inner + i);
+  for (Index e = (Index)Thread(); e < $chunk_elements; e += (Index)Threads()) {
+    const Index first = e / $inner % $chunks * $chunk, o = e / $inner / $chunks, i = e % $inner;
+    if (rows[first] != rows[first + $chunk - 1] || rows[first] == (u32)$extent) continue;
+    RPack sum = ReadPack(updates, (o * $count + (Index)numbers[first]) * $inner + i);
 #pragma unroll 4
     for (int k = 1; k < $chunk; ++k)
-      Combine(sum, ReadPack(updates, (o * $count + numbers[first + k]) * $inner + i));
-    chunks[e] = sum;
+      Combine(sum, ReadPack(updates, (o * $count + (Index)numbers[first + k]) * $inner + i));
+    StorePack((R*)chunks, e, sum);
   }
 }
 RIDGE_KERNEL void scatter($x_parameter const u32* firsts, const u32* numbers, const T* updates, $chunks_parameter T* y) {
-  for (i64 e = Thread(); e < $elements; e += Threads()) {
-    const i64 row = e / $inner % $extent, o = e / ($inner * $extent), i = e % $inner;
+  for (Index e = (Index)Thread(); e < $elements; e += (Index)Threads()) {
+    const Index row = e / $inner % $extent, o = e / $inner / $extent, i = e % $inner;
     RPack sum = $begin;
-    const i64 end = firsts[row + 1];
-    i64 n = firsts[row];
+    const Index end = (Index)firsts[row + 1];
+    Index n = (Index)firsts[row];
 $walk    WritePack(y, e, sum);
   }
 }
@@ -79,20 +80,20 @@ $walk    WritePack(y, e, sum);
 
 // Up to a chunk, chunks, and the rest.
 constexpr std::string_view kWalkChunks = R"cuda(
-    const i64 first_chunk = (n + $chunk - 1) / $chunk, end_chunk = end / $chunk;
+    const Index first_chunk = (n + $chunk - 1) / $chunk, end_chunk = end / $chunk;
     const i64 head = first_chunk < end_chunk ? first_chunk * $chunk : end;
 #pragma unroll 4
-    for (; n < head; ++n) Combine(sum, ReadPack(updates, (o * $count + numbers[n]) * $inner + i));
+    for (; n < head; ++n) Combine(sum, ReadPack(updates, (o * $count + (Index)numbers[n]) * $inner + i));
 #pragma unroll 4
-    for (i64 c = first_chunk; c < end_chunk; ++c)
-      Combine(sum, chunks[(o * $chunks + c) * $inner + i]);
+    for (Index c = first_chunk; c < end_chunk; ++c)
+      Combine(sum, LoadPack<$lanes>((const R*)chunks, (o * $chunks + c) * $inner + i));
     if (first_chunk < end_chunk) n = end_chunk * $chunk;
 #pragma unroll 4
-    for (; n < end; ++n) Combine(sum, ReadPack(updates, (o * $count + numbers[n]) * $inner + i));
+    for (; n < end; ++n) Combine(sum, ReadPack(updates, (o * $count + (Index)numbers[n]) * $inner + i));
 )cuda";
 
 constexpr std::string_view kTakeLast = R"cuda(
-    if (n < end) sum = ReadPack(updates, (o * $count + numbers[end - 1]) * $inner + i);
+    if (n < end) sum = ReadPack(updates, (o * $count + (Index)numbers[end - 1]) * $inner + i);
 )cuda";
 
 const char* CombinedText(const std::string& reduction) {
@@ -124,11 +125,14 @@ class ScatterWriter {
     if (!replaces_ && StorageType(y_.dtype) == nullptr) return refusal::kDType;
     if (!CanSort(count_, view_.extent)) return refusal::kSize;
     text.source = std::string(kPlaceOfIndexText) + FillText(kScatterFunctions, FunctionValues());
-    values_ = {
-        {"I", StorageType(index_dtype_)},           {"x_parameter", has_x_ ? "const T* x," : ""},
-        {"count", fmt::format("{}ll", count_)},     {"extent", fmt::format("{}ll", view_.extent)},
-        {"inner", fmt::format("{}ll", inner_)},     {"elements", fmt::format("{}ll", Elements())},
-        {"begin", has_x_ ? "ReadPack(x, e)" : "{}"}};
+    values_ = {{"lanes", std::to_string(lanes_)},
+               {"I", StorageType(index_dtype_)},
+               {"x_parameter", has_x_ ? "const T* x," : ""},
+               {"count", std::to_string(count_)},
+               {"extent", std::to_string(view_.extent)},
+               {"inner", std::to_string(inner_)},
+               {"elements", std::to_string(Elements())},
+               {"begin", has_x_ ? "ReadPack(x, e)" : "{}"}};
     if (count_ <= kFew) {
       WriteWalk(text);
     } else {
@@ -145,6 +149,7 @@ class ScatterWriter {
         {"T", replaces_ ? WordType(BytesPerElement(y_.dtype)) : StorageType(y_.dtype)},
         {"R", replaces_ ? "T" : ComputeType(y_.dtype)},
         {"lanes", std::to_string(lanes_)},
+        {"Index", IndexType(view_.outer * std::max(count_, view_.extent) * view_.inner)},
         {"combined", CombinedText(reduction_)},
         {"read", replaces_ ? "pack.at[k]" : "(R)Load(pack.at, k)"},
         {"write", replaces_ ? "pack.at[k] = written.at[k]" : "Store(pack.at, k, written.at[k])"}};
@@ -164,8 +169,8 @@ class ScatterWriter {
     AppendSort(sort, text);
     const int64_t chunks = count_ / kChunk, chunk_elements = view_.outer * chunks * inner_;
     values_.insert(values_.end(), {{"chunk", std::to_string(kChunk)},
-                                   {"chunks", fmt::format("{}ll", chunks)},
-                                   {"chunk_elements", fmt::format("{}ll", chunk_elements)},
+                                   {"chunks", std::to_string(chunks)},
+                                   {"chunk_elements", std::to_string(chunk_elements)},
                                    {"chunks_parameter", replaces_ ? "" : "const RPack* chunks,"}});
     values_.emplace_back("walk", FillText(replaces_ ? kTakeLast : kWalkChunks, values_));
     text.source += FillText(kSortedText, values_);

@@ -47,7 +47,10 @@ RIDGE_FUNCTION u32 BlockScanDigit(DigitCounts& counts, int d) {
   }
   return __shfl_sync(0xffffffffu, end, 31);
 }
+)cuda";
+
 // counts[i] becomes the sum of those before it.
+constexpr std::string_view kScanText = R"cuda(
 RIDGE_KERNEL void scan_counts(u32* counts) {
   __shared__ u32 warps[32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -73,7 +76,7 @@ RIDGE_KERNEL void scan_counts(u32* counts) {
 }
 )cuda";
 
-constexpr std::string_view kPassText = R"cuda(
+constexpr std::string_view kCountText = R"cuda(
 RIDGE_KERNEL void count_digits$pass($parameters, u32* counts) {
   __shared__ DigitCounts own;
   CountDigits(own, [&](i64 i) { return $row >> $shift & $mask; });
@@ -83,18 +86,35 @@ RIDGE_KERNEL void count_digits$pass($parameters, u32* counts) {
     if (threadIdx.x % 32 == 0) counts[(i64)d * gridDim.x + blockIdx.x] = sum;
   }
 }
+)cuda";
+
+constexpr std::string_view kPassText = R"cuda(
 RIDGE_KERNEL void move_items$pass($parameters, const u32* places, u32* sorted, u32* sorted_numbers) {
   __shared__ DigitCounts own;
+  __shared__ u32 starts[$digits];
+  const u32 thread = threadIdx.x;
   CountDigits(own, [&](i64 i) { return $row >> $shift & $mask; });
   __syncthreads();
-  for (int d = threadIdx.x / 32; d < $digits; d += 8) BlockScanDigit(own, d);
+  for (int d = thread / 32; d < $digits; d += 8) {
+    const u32 sum = BlockScanDigit(own, d);
+    if (thread % 32 == 0) starts[d] = sum;
+  }
   __syncthreads();
-  const i64 first = (i64)blockIdx.x * $tile + threadIdx.x * $items;
+#if $blocks > 1
+  if (thread < $digits) starts[thread] = places[(i64)thread * gridDim.x + blockIdx.x];
+#else
+  u32 start = 0;
+  for (u32 d = 0; thread < $digits && d < thread; ++d) start += starts[d];
+  __syncthreads();
+  if (thread < $digits) starts[thread] = start;
+#endif
+  __syncthreads();
+  const i64 first = (i64)blockIdx.x * $tile + thread * $items;
   for (int k = 0; k < $items; ++k) {
     const i64 i = first + k;
     if (i >= $count) continue;
     const u32 row = $row, digit = row >> $shift & $mask;
-    const u32 at = places[(i64)digit * gridDim.x + blockIdx.x] + own[digit][threadIdx.x]++;
+    const u32 at = starts[digit] + own[digit][thread]++;
     sorted[at] = row;
     sorted_numbers[at] = $number;
   }
@@ -122,61 +142,91 @@ int64_t Reserve(int64_t bytes, KernelText& text) {
   return at;
 }
 
+class SortWriter {
+ public:
+  SortWriter(RowSort& sort, KernelText& text)
+      : sort_(sort), text_(text), blocks_(CeilDiv(sort.count, kTile)) {
+    // The row of no index is `extent` itself.
+    const auto bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(sort.extent)));
+    passes_ = (bits + kMostDigitBits - 1) / kMostDigitBits;
+    digit_bits_ = (bits + passes_ - 1) / passes_;
+    const int digits = 1 << digit_bits_;
+    values_ = {{"extent", fmt::format("{}u", sort.extent)},
+               {"digits", std::to_string(digits)},
+               {"tile", std::to_string(kTile)},
+               {"items", std::to_string(kItems)},
+               {"count", fmt::format("{}u", sort.count)},
+               {"blocks", fmt::format("{}ll", blocks_)},
+               {"mask", fmt::format("{}u", digits - 1)}};
+    for (int64_t* at : {&rows_[0], &rows_[1], &numbers_[0], &numbers_[1]})
+      *at = Reserve(4 * sort.count, text);
+    counts_ = Reserve(4 * digits * blocks_, text);
+    sort.firsts_at = Reserve(4 * (sort.extent + 1), text);
+  }
+
+  void Write() {
+    text_.source += FillText(kSortFunctions, values_);
+    if (blocks_ > 1) text_.source += FillText(kScanText, values_);
+    for (int pass = 0; pass < passes_; ++pass) {
+      AppendPassText(pass);
+      AppendPassLaunches(pass);
+    }
+    sort_.rows_at = rows_[(passes_ - 1) % 2];
+    sort_.numbers_at = numbers_[(passes_ - 1) % 2];
+    text_.source += FillText(kFirstsText, values_);
+    Append("find_firsts", BlocksFor(sort_.extent + 1), kBlockThreads,
+           {Argument::Workspace(sort_.rows_at), Argument::Workspace(sort_.firsts_at)});
+  }
+
+ private:
+  void AppendPassText(int pass) {
+    auto values = values_;
+    values.emplace_back("pass", std::to_string(pass));
+    values.emplace_back("shift", std::to_string(pass * digit_bits_));
+    values.emplace_back("parameters",
+                        pass == 0 ? fmt::format("const {}* indices", StorageType(sort_.index_dtype))
+                                  : "const u32* rows, const u32* numbers");
+    values.emplace_back("row", pass == 0 ? "RowOfIndex(indices[i])" : "rows[i]");
+    values.emplace_back("number", pass == 0 ? "(u32)i" : "numbers[i]");
+    if (blocks_ > 1) text_.source += FillText(kCountText, values);
+    text_.source += FillText(kPassText, values);
+  }
+
+  // From one pair of arrays to the other.
+  void AppendPassLaunches(int pass) {
+    const int from = (pass + 1) % 2, to = pass % 2;
+    const Argument counts = Argument::Workspace(counts_);
+    std::vector<Argument> count = {sort_.indices};
+    if (pass > 0) count = {Argument::Workspace(rows_[from]), Argument::Workspace(numbers_[from])};
+    count.push_back(counts);
+    std::vector<Argument> move = count;
+    move.push_back(Argument::Workspace(rows_[to]));
+    move.push_back(Argument::Workspace(numbers_[to]));
+    if (blocks_ > 1) {
+      Append(fmt::format("count_digits{}", pass), blocks_, kBlockThreads, count);
+      Append("scan_counts", 1, kScanThreads, {counts});
+    }
+    Append(fmt::format("move_items{}", pass), blocks_, kBlockThreads, move);
+  }
+
+  void Append(std::string function, int64_t blocks, int threads, std::vector<Argument> arguments) {
+    text_.launches.push_back({std::move(function), blocks, threads, std::move(arguments)});
+  }
+
+  RowSort& sort_;
+  KernelText& text_;
+  const int64_t blocks_;
+  int passes_ = 1, digit_bits_ = 1;
+  int64_t rows_[2] = {}, numbers_[2] = {}, counts_ = 0;  // in the workspace
+  std::vector<std::pair<std::string_view, std::string>> values_;
+};
+
 }  // namespace
 
 bool CanSort(int64_t count, int64_t extent) {
   return count < (int64_t{1} << 31) && extent < (int64_t{1} << 31);
 }
 
-void AppendSort(RowSort& sort, KernelText& text) {
-  const auto bits = static_cast<int>(
-      std::bit_width(static_cast<uint64_t>(sort.extent)));  // of `extent` itself, too
-  const int passes = (bits + kMostDigitBits - 1) / kMostDigitBits;
-  const int digit_bits = (bits + passes - 1) / passes, digits = 1 << digit_bits;
-  const int64_t blocks = CeilDiv(sort.count, kTile);
-  std::vector<std::pair<std::string_view, std::string>> values = {
-      {"extent", fmt::format("{}u", sort.extent)},
-      {"digits", std::to_string(digits)},
-      {"tile", std::to_string(kTile)},
-      {"items", std::to_string(kItems)},
-      {"count", fmt::format("{}u", sort.count)},
-      {"blocks", fmt::format("{}ll", blocks)},
-      {"mask", fmt::format("{}u", digits - 1)}};
-  text.source += FillText(kSortFunctions, values);
-  const int64_t rows[2] = {Reserve(4 * sort.count, text), Reserve(4 * sort.count, text)};
-  const int64_t numbers[2] = {Reserve(4 * sort.count, text), Reserve(4 * sort.count, text)};
-  const int64_t counts = Reserve(4 * digits * blocks, text);
-  sort.firsts_at = Reserve(4 * (sort.extent + 1), text);
-  for (int pass = 0; pass < passes; ++pass) {
-    const bool first = pass == 0;
-    auto own = values;
-    own.insert(own.end(), {{"pass", std::to_string(pass)},
-                           {"shift", std::to_string(pass * digit_bits)},
-                           {"parameters",
-                            first ? fmt::format("const {}* indices", StorageType(sort.index_dtype))
-                                  : "const u32* rows, const u32* numbers"},
-                           {"row", first ? "RowOfIndex(indices[i])" : "rows[i]"},
-                           {"number", first ? "(u32)i" : "numbers[i]"}});
-    text.source += FillText(kPassText, own);
-    const int from = (pass + 1) % 2, to = pass % 2;
-    std::vector<Argument> inputs = {sort.indices};
-    if (!first) inputs = {Argument::Workspace(rows[from]), Argument::Workspace(numbers[from])};
-    std::vector<Argument> count = inputs, move = inputs;
-    count.push_back(Argument::Workspace(counts));
-    for (const int64_t at : {counts, rows[to], numbers[to]})
-      move.push_back(Argument::Workspace(at));
-    text.launches.push_back({fmt::format("count_digits{}", pass), blocks, kBlockThreads, count});
-    text.launches.push_back({"scan_counts", 1, kScanThreads, {Argument::Workspace(counts)}});
-    text.launches.push_back({fmt::format("move_items{}", pass), blocks, kBlockThreads, move});
-    sort.rows_at = rows[to];
-    sort.numbers_at = numbers[to];
-  }
-  text.source += FillText(kFirstsText, values);
-  text.launches.push_back(
-      {"find_firsts",
-       BlocksFor(sort.extent + 1),
-       kBlockThreads,
-       {Argument::Workspace(sort.rows_at), Argument::Workspace(sort.firsts_at)}});
-}
+void AppendSort(RowSort& sort, KernelText& text) { SortWriter(sort, text).Write(); }
 
 }  // namespace ridge::cuda

@@ -1,8 +1,8 @@
 // The text of a stable sort of indices, for kernels that gather by row what a scatter would add.
 //
 // Least significant digit first, 6 bits or fewer a pass: each block counts its digits, one block
-// turns all counts into places, each block moves its items there.  No atomics: the order is that of
-// the indices, on every GPU.
+// turns all counts into places, each block moves its items there; a single block does all at once.
+// No atomics: the order is that of the indices, on every GPU.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // transpose: where the last dimension changes, squares of x go through shared memory, so that both
 // sides are read and written along their rows; else, or where a side is narrow, runs are moved.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/kernels/move_text.h"
@@ -20,7 +20,7 @@ RIDGE_KERNEL void transpose(const Word* x, Word* y) {
   __shared__ Word square[$edge][$pitch];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (Index tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
-    const Index e = tile / ($x_tiles * $y_tiles);
+    const Index e = tile / $y_tiles / $x_tiles;
     const Index column = tile / $y_tiles % $x_tiles * $edge;  // of x
     const Index row = tile % $y_tiles * $edge;
     const Index from = $from, to = $to;
