@@ -125,7 +125,9 @@ TEST(CudaTraining, OurKernelsTrainAsTheReferenceDoes) {
       const Result<Left> have = TrainOn(*backend, model);
       ASSERT_TRUE(have.ok()) << have.status().message();
       EXPECT_LT(Distance(want->losses, have->losses), 1e-5) << model;
-      if (first) EXPECT_TRUE(first->parameters == have->parameters) << model;
+      if (first) {
+        EXPECT_TRUE(first->parameters == have->parameters) << model;
+      }
       first = *have;
     }
     EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);

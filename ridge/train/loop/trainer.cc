@@ -730,9 +730,8 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s,
                      job_.modelled_step_s};
   summary.planned.input_bytes = PlannedInputBytes(job_);
-  const int64_t data_bytes =
-      machine_.in_host_memory() ? data_.held_bytes + result.pipeline_bytes : 0;
-  summary.measured.input_bytes = MeasuredSlotBytes() + data_bytes;
+  summary.measured.input_bytes =
+      MeasuredSlotBytes() + machine_.Counted(data_.held_bytes + result.pipeline_bytes);
   summary.measured.arena_bytes = executor_->arena().resident_bytes();
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;

@@ -53,6 +53,8 @@ struct Machine {
   bool is_here() const { return backend != nullptr; }
   // Plans count the bytes of this process; else those of the device.
   bool in_host_memory() const { return is_here() && !backend->device().used_bytes(); }
+  // Of the host's memory, what plans count.
+  int64_t Counted(int64_t host_bytes) const { return in_host_memory() ? host_bytes : 0; }
   KernelQuery& query() const { return is_here() ? *backend : *planned; }
   Roofline measured() const { return Roofline(profile); }  // predicts the seconds of a plan
 };
