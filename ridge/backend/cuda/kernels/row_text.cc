@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "ridge/backend/cuda/kernel_text.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge::cuda {
@@ -62,6 +61,10 @@ template <class Out> RIDGE_FUNCTION Out BlockLogSumExp(const Row<$T>& own, R* sc
 )cuda";
 
 }  // namespace
+
+int64_t RowShape::Blocks(int64_t most) const {
+  return std::clamp<int64_t>(rows, 1, most * kBlockThreads / threads);
+}
 
 TextValues RowShape::Values() const {
   const std::string each_group = fmt::format(
