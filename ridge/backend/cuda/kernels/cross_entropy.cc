@@ -75,7 +75,7 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
   text.source = fmt::format("typedef {} R;\n", ComputeType(logits.dtype)) + RowText(shape) +
                 LogSumExpText(shape, StorageType(logits.dtype)) +
                 FillText(kCrossEntropyText, values);
-  text.launches = {{op.name, BlocksForRows(shape.rows), shape.threads, arguments}};
+  text.launches = {{op.name, shape.Blocks(), shape.threads, arguments}};
   return nullptr;
 }
 

@@ -227,7 +227,7 @@ struct CtcText {
                    {"targets", number(shape.targets)},
                    {"blank", number(shape.blank)},
                    {"max_states", number(shape.max_states())},
-                   {"depth", number(depth())},
+                   {"depth", fmt::format("{}ll", depth())},
                    {"zero_infinity", shape.zero_infinity ? "true" : "false"}});
     return values;
   }
@@ -261,7 +261,7 @@ struct CtcText {
     }
     arguments.push_back(Argument::Output(0));
     text.launches = {
-        {"frame_sums", BlocksForRows(frames.rows), frames.threads, {Argument::Input(0), sums}},
+        {"frame_sums", frames.Blocks(), frames.threads, {Argument::Input(0), sums}},
         {gradient ? "ctc_loss_grad" : "ctc_loss", BlocksForRows(shape.batch),
          ThreadsForRow(std::max(shape.max_states(), gradient ? shape.classes : 0)), arguments}};
   }

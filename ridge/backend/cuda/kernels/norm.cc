@@ -97,7 +97,7 @@ const char* WriteNorm(const OpDef& op, const OpCall& call, KernelText& text) {
                                {"store", operands.store}});
   text.source = fmt::format("typedef {} R;\n", ComputeTypeOf(call)) + RowText(shape) +
                 FillText(kNormText, values);
-  text.launches = {{op.name, BlocksForRows(shape.rows), shape.threads, operands.arguments}};
+  text.launches = {{op.name, shape.Blocks(), shape.threads, operands.arguments}};
   return nullptr;
 }
 

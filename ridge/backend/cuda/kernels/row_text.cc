@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ridge/backend/cuda/kernel_text.h"
+#include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge::cuda {
@@ -29,7 +29,7 @@ template <class T> struct Row {
   RIDGE_FUNCTION explicit Row(const T* p) {
     $each_group kept[j] = LoadNumbers(p, g);
   }
-  RIDGE_FUNCTION Pack<R, $pack> at(int j, int) const { return kept[j]; }
+  RIDGE_FUNCTION Pack<R, $pack> at(int j, i64) const { return kept[j]; }
 };
 )cuda";
 
@@ -37,7 +37,7 @@ constexpr std::string_view kReadRow = R"cuda(
 template <class T> struct Row {
   const T* p;
   RIDGE_FUNCTION explicit Row(const T* first) : p(first) {}
-  RIDGE_FUNCTION Pack<R, $pack> at(int, int g) const { return LoadNumbers(p, g); }
+  RIDGE_FUNCTION Pack<R, $pack> at(i64, i64 g) const { return LoadNumbers(p, g); }
 };
 )cuda";
 
@@ -63,11 +63,16 @@ template <class Out> RIDGE_FUNCTION Out BlockLogSumExp(const Row<$T>& own, R* sc
 
 }  // namespace
 
+int64_t RowShape::Blocks(int64_t most) const {
+  return std::clamp<int64_t>(rows, 1, most * kBlockThreads / threads);
+}
+
 TextValues RowShape::Values() const {
   const std::string each_group = fmt::format(
-      "\n#pragma unroll{}\n    for (int j = 0, g = threadIdx.x; j < {}; ++j, g += {})\n"
+      "\n#pragma unroll{}\n    for ({} j = 0, g = threadIdx.x; j < {}; ++j, g += {})\n"
       "      if (g < {})",
-      keeps ? "" : fmt::format(" {}", std::max(kReadAhead / pack, 2)), each, threads, groups());
+      keeps ? "" : fmt::format(" {}", std::max(kReadAhead / pack, 2)), IndexType(extent), each,
+      threads, groups());
   return {{"rows", std::to_string(rows)},
           {"extent", fmt::format("{}ll", extent)},
           {"count", fmt::format("R({}.0)", std::max<int64_t>(extent, 1))},

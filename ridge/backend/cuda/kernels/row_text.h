@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "ridge/backend/cuda/kernel_text.h"
 #include "ridge/backend/cuda/kernels/reduce_text.h"
 
 namespace ridge::cuda {
@@ -15,6 +16,8 @@ struct RowShape {
   bool keeps = true;  // a thread's packs stay in registers
 
   int64_t groups() const { return extent / pack; }
+  // Of a launch: as many threads as `most` blocks of kBlockThreads have, at most.
+  int64_t Blocks(int64_t most = kMostBlocks) const;
   // rows, extent, count (of elements, at least 1, as an R), pack, threads, each, groups;
   // each_group: "for (..) if (..)" over packs `g` of a row, the thread's `j`-th.
   TextValues Values() const;

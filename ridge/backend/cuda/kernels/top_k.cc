@@ -109,7 +109,7 @@ void WriteSort(int64_t lines, int64_t extent, const char* stored, bool wide, Tex
   text.source += FillText(kSortText, values);
   text.launches = {{"top_k",
                     blocks,
-                    shared ? ThreadsForRow(padded / 2) : 1024,
+                    shared ? ThreadsForRow(padded / 2) : 512,
                     {Argument::Input(0), Argument::Output(0), Argument::Output(1)}}};
   if (shared) return;
   text.workspace_bytes = RoundUp(blocks * padded * (wide ? 16 : 8), 256);
