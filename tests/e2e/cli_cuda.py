@@ -123,7 +123,7 @@ class Cuda(RidgeTest):
         same = self.train("--device", "cpu", "--out", "other")
         self.assertEqual(same.returncode, 0, same.stderr)
         with open(self.path("other/summary.json")) as file:
-            self.assertAlmostEqual(json.load(file)["train_loss"], summary["train_loss"], places=5)
+            self.assertAlmostEqual(json.load(file)["loss"], summary["loss"], places=5)
 
     def test_a_gpu_that_is_lost_in_a_run_ends_it_with_the_drivers_error(self):
         done = self.train("--device", "cuda", "--out", "run",

@@ -110,7 +110,7 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 TEST(CudaTraining, OurKernelsTrainAsTheReferenceDoes) {
   const TempFolder cache;
-  for (const char* model : {kModels[0], kModels[1], "cnn:filters=2,hidden=8"}) {
+  for (const char* model : {kModels[0], kModels[1], "cnn:filters=2,image=8"}) {
     const std::unique_ptr<Backend> reference = MakeReferenceBackend();
     const Result<Left> want = TrainOn(*reference, model);
     ASSERT_TRUE(want.ok()) << want.status().message();
