@@ -138,6 +138,12 @@ function(ridge_compare_cuda_header target)
     SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-isystem${RIDGE_CUDA_HEADER}")
 endfunction()
 
+# ThreadSanitizer keeps a stack of its own for each thread, which fibers would mix up.
+if(RIDGE_SANITIZE STREQUAL "thread")
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/cuda_text/host_threads.cc"
+                              PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)
+endif()
+
 # What compiles kernels' texts for the host: tests/cuda_text/host_program.h.
 function(ridge_compile_for_host target)
   target_compile_definitions(${target} PRIVATE
