@@ -182,13 +182,18 @@ function(ridge_add_fake_cuda layers)
     ridge_compare_cuda_header(ridge_fake_cuda_test)
   endif()
   # The system's driver, where there is one; and the same laws on ours.
-  ridge_add_test_program(ridge_gpu_test SOURCES "${folder}/gpu/gpu_test.cc" LINK ridge_backend)
+  ridge_add_test_program(ridge_gpu_test
+    SOURCES "${folder}/gpu/gpu_test.cc" "${folder}/gpu/gpu_kernels_test.cc"
+            "${text_folder}/case_kernels.cc" "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc"
+            "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc"
+    LINK ridge_backend)
   if(TARGET ridge_gpu_test)
-    add_dependencies(ridge_gpu_test ridge_fake_cuda)
+    add_dependencies(ridge_gpu_test ridge_fake_cuda ridge_fake_nvrtc)
     add_test(NAME ridge_gpu_test_on_fake COMMAND ridge_gpu_test --gtest_brief=1)
     ridge_set_test_properties(ridge_gpu_test_on_fake fast 1200)
     set_property(TEST ridge_gpu_test_on_fake APPEND PROPERTY
-                 ENVIRONMENT "RIDGE_CUDA_PATH=${PROJECT_BINARY_DIR}/fake_cuda")
+                 ENVIRONMENT "RIDGE_CUDA_PATH=${PROJECT_BINARY_DIR}/fake_cuda"
+                 "RIDGE_CUDA_TEXT_OPS=add,matmul,layer_norm,scatter_add" RIDGE_GPU_CASES=2)
   endif()
 endfunction()
 

@@ -110,7 +110,8 @@ void Bench::ReadFigures() {
   result_.ms_mean =
       std::reduce(timed.begin(), timed.end()) / static_cast<double>(timed.size()) * 1e3;
   result_.samples_s = static_cast<double>(options.batch) / median;
-  result_.peak_mb = static_cast<double>(peak - request_.resident_at_main_bytes) / (1 << 20);
+  result_.peak_mb =
+      static_cast<double>(peak - machine_.Counted(request_.resident_at_main_bytes)) / (1 << 20);
   result_.planned = {job_->job().memory.peak_bytes,
                      job_->job().memory.arena_bytes,
                      job_->job().step_s,

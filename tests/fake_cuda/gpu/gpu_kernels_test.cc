@@ -1,0 +1,51 @@
+// The kernels on the GPU that is there, against the reference: the first cases of each operator.
+//
+//   RIDGE_GPU_CASES=1000           so many of each
+//   RIDGE_CUDA_TEXT_OPS=softmax    only these operators
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "ridge/backend/cuda/cuda_backend.h"
+#include "tests/cuda_text/case_kernels.h"
+#include "tests/ops/check_backend.h"
+
+namespace ridge::cuda {
+namespace {
+
+constexpr double kTolerance = 2e-5;
+
+int CasesOfEach() {
+  const char* const text = std::getenv("RIDGE_GPU_CASES");
+  return text == nullptr ? 4 : std::atoi(text);
+}
+
+TEST(GpuKernels, AgreeWithTheReference) {
+  const Result<Driver> driver = LoadDriver();
+  if (!driver.ok()) GTEST_SKIP() << driver.status().message();
+  const Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(*driver, 0);
+  if (!device.ok() && device.status().message().starts_with("the NVIDIA driver shows no GPU"))
+    GTEST_SKIP() << device.status().message();
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  Result<KernelCompiler> compiler = KernelCompiler::Open((*device)->gpu(), CubinFolder());
+  ASSERT_TRUE(compiler.ok()) << compiler.status().message();
+  const auto backend = MakeCudaBackend(**device, *std::move(compiler));
+  std::map<std::string, int> cases;
+  int checked = 0;
+  for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {
+    if (++cases[one.op->name] > CasesOfEach()) continue;
+    int fast = 0;
+    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, kRowMajor, kTolerance, fast), "")
+        << one.where;
+    // After an error of CUDA's nothing runs any more.
+    const Status status = (*device)->stream(0).Synchronize();
+    ASSERT_TRUE(status.ok()) << one.where << ": " << status.message();
+    ++checked;
+  }
+  fmt::print("{} cases of {} operators\n", checked, cases.size());
+}
+
+}  // namespace
+}  // namespace ridge::cuda

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# What a GPU can tell, in ten minutes: driver, kernels, trainings, equal bits, times.
+#
+#   tools/gpu_check.sh                 records go to build/gpu_check; PRESET=release has the program
+#   MODELS="cnn:64" SMALL=mlp STEPS=5 tools/gpu_check.sh
+#
+# It changes no setting of the GPU.  A part that fails stops no other; the exit code is that of all.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+bin=build/${PRESET:-release}/bin
+out=${OUT:-build/gpu_check}
+MODELS=${MODELS-cnn:1024 gpt:8 bert:16 resnet50:64}
+STEPS=${STEPS:-30}
+export RIDGE_SOURCE_DIR=$PWD bin out STEPS
+failed=0
+mkdir -p "$out"
+: > "$out/summary"
+
+part() {  # LIMIT_S NAME COMMAND...
+  local limit=$1 name=$2 start=$SECONDS
+  shift 2
+  timeout "$limit" bash -c '"$@"' part "$@" > "$out/$name.log" 2>&1
+  local code=$?
+  [ $code = 0 ] || failed=1
+  echo "$name: exit $code, $((SECONDS - start)) s" | tee -a "$out/summary"
+}
+
+# Two runs and one that is killed and goes on, to the same parameters.
+twice() {
+  local model=$1 run
+  rm -rf "$out/first" "$out/second" "$out/killed"
+  for run in first second; do
+    "$bin/ridge" train "$model" --data synthetic --device cuda --steps "$STEPS" --out "$out/$run" -q || return 1
+  done
+  "$bin/ridge" train "$model" --data synthetic --device cuda --steps "$((STEPS / 2))" --out "$out/killed" -q || return 1
+  "$bin/ridge" train --resume "$out/killed" --steps "$STEPS" -q || return 1
+  grep -h parameters_sha256 "$out"/{first,second,killed}/summary.json | sort | uniq -c | tee "$out/hashes"
+  [ "$(wc -l < "$out/hashes")" = 1 ]
+}
+beside_cpu() {
+  "$bin/ridge" train "$1" --data synthetic --device cpu --steps "$STEPS" --out "$out/cpu" -q || return 1
+  python3 - "$out/first/summary.json" "$out/cpu/summary.json" <<'PYTHON'
+import json, sys
+gpu, cpu = (json.load(open(name))["loss"] for name in sys.argv[1:])
+print(f"loss on the GPU {gpu}, on the CPU {cpu}")
+sys.exit(abs(gpu - cpu) > 1e-3 * abs(cpu))
+PYTHON
+}
+
+export -f twice beside_cpu
+
+if ! "$bin/ridge" plan mlp:hidden=8,layers=1 --device cuda > "$out/open.log" 2>&1; then
+  tail -n 1 "$out/open.log"
+  echo "no GPU was checked" | tee "$out/summary"
+  exit 6
+fi
+small=${SMALL:-gpt:vocab=64,context=32,hidden=64,layers=2,heads=4}
+rm -rf "$out/cpu"
+part 20 doctor "$bin/ridge" doctor
+part 60 driver "$bin/ridge_gpu_test" --gtest_filter='Gpu*Test.*'
+part 240 kernels "$bin/ridge_gpu_test" --gtest_filter='GpuKernels.*'
+part 60 twice twice "$small"
+part 60 beside_cpu beside_cpu "$small"
+for model in $MODELS; do
+  part 60 "bench_${model%%:*}" "$bin/ridge" bench step "${model%%:*}" --batch "${model##*:}" \
+    --steps "$STEPS" --device cuda --json
+done
+tail -n 3 "$out"/{kernels,twice,beside_cpu}.log
+tail -q -n 1 "$out"/bench_*.log
+exit $failed
