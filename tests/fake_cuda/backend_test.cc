@@ -106,8 +106,8 @@ TEST(KernelCompiler, CompilesAgainWhatIsDamaged) {
     cuda::KernelCompiler again = Compiler(*gpu.device, cache);
     const Result<std::string> code = again.Compile(kDoubles);
     ASSERT_TRUE(code.ok());
-    EXPECT_TRUE(*code == *compiled);
     EXPECT_EQ(again.compiled(), 1);
+    EXPECT_TRUE(*Compiler(*gpu.device, cache).Compile(kDoubles) == *code);  // it is kept
   }
 }
 
