@@ -210,6 +210,7 @@ function(ridge_add_cuda_text)
     LINK ridge_backend)
   if(TARGET ridge_cuda_text_test)
     ridge_compile_for_host(ridge_cuda_text_test)
+    set_tests_properties(ridge_cuda_text_test PROPERTIES COST 300)  # seconds: it begins early
     target_link_libraries(ridge_cuda_text_test PRIVATE ${CMAKE_DL_LIBS})
   endif()
 endfunction()
