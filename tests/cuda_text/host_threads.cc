@@ -65,7 +65,7 @@ class Block {
     };
     if (!launch.kernel->barriers) return RunPlain(backward);
     Start();
-    while (error.empty() && RunAll(backward) < launch.threads) Release();
+    while (RunAll(backward) < launch.threads && error.empty()) Release();
   }
 
  private:
