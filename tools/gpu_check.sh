@@ -25,16 +25,16 @@ part() {  # LIMIT_S NAME COMMAND...
   echo "$name: exit $code, $((SECONDS - start)) s" | tee -a "$out/summary"
 }
 
-# Two runs and one that is killed and goes on, to the same parameters.
+# Two runs, and one that ends half way and is resumed: the same parameters.
 twice() {
   local model=$1 run
-  rm -rf "$out/first" "$out/second" "$out/killed"
+  rm -rf "$out/first" "$out/second" "$out/resumed"
   for run in first second; do
     "$bin/ridge" train "$model" --data synthetic --device cuda --steps "$STEPS" --out "$out/$run" -q || return 1
   done
-  "$bin/ridge" train "$model" --data synthetic --device cuda --steps "$((STEPS / 2))" --out "$out/killed" -q || return 1
-  "$bin/ridge" train --resume "$out/killed" --steps "$STEPS" -q || return 1
-  grep -h parameters_sha256 "$out"/{first,second,killed}/summary.json | sort | uniq -c | tee "$out/hashes"
+  "$bin/ridge" train "$model" --data synthetic --device cuda --steps "$((STEPS / 2))" --out "$out/resumed" -q || return 1
+  "$bin/ridge" train --resume "$out/resumed" --steps "$STEPS" -q || return 1
+  grep -h parameters_sha256 "$out"/{first,second,resumed}/summary.json | sort | uniq -c | tee "$out/hashes"
   [ "$(wc -l < "$out/hashes")" = 1 ]
 }
 beside_cpu() {
