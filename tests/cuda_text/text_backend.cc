@@ -105,13 +105,7 @@ class TextBackend : public ForwardingBackend {
   const std::string& name() const override { return name_; }
   KernelCandidates Candidates(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId>) override {
-    const Result<cuda::WrittenKernel> written = cuda::WriteKernel(op, call);
-    if (!written.ok()) return {{}, {{"cuda", written.status().message()}}};
-    KernelChoice choice = RowMajorChoice(op, call, written->name);
-    if (!written->text.in_place) choice.in_place.clear();
-    choice.workspace_bytes = written->text.workspace_bytes;
-    choice.key = written->name + " " + CallKey(op, call);
-    return {{choice}, {}};
+    return cuda::WrittenCandidates(op, call);
   }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice&) override {

@@ -48,13 +48,7 @@ class CudaBackend : public Backend {
 
   KernelCandidates Candidates(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId>) override {
-    const Result<WrittenKernel> written = WriteKernel(op, call);
-    if (!written.ok()) return {{}, {{"cuda", written.status().message()}}};
-    KernelChoice choice = RowMajorChoice(op, call, written->name);
-    if (!written->text.in_place) choice.in_place.clear();
-    choice.workspace_bytes = written->text.workspace_bytes;
-    choice.key = written->name + " " + CallKey(op, call);
-    return {{std::move(choice)}, {}};
+    return WrittenCandidates(op, call);
   }
   KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
                                     std::span<const LayoutId>) override {

@@ -163,7 +163,7 @@ Result<Driver> LoadDriver(const DriverSearch& search) {
     return NoDriver(fmt::format("{} has no cuDriverGetVersion: it is no CUDA driver", driver.path),
                     kHintInstall);
   }
-  driver.path = FileOfFunction(reinterpret_cast<const void*>(driver.DriverGetVersion), driver.path);
+  driver.path = PathOfLibrary(driver.library, driver.path);
   RIDGE_RETURN_IF_ERROR(ReadVersion(driver));
   RIDGE_RETURN_IF_ERROR(ResolveAll(driver));
   return driver;

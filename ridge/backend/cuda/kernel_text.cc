@@ -41,6 +41,13 @@ std::string FillText(std::string_view text,
   return filled;
 }
 
+Argument KernelText::Reserve(int64_t bytes) {
+  constexpr int64_t kAlignmentBytes = 256;
+  const Argument argument = Argument::Workspace(workspace_bytes);
+  workspace_bytes += RoundUp(bytes, kAlignmentBytes);
+  return argument;
+}
+
 int64_t BlocksFor(int64_t items, int threads) {
   return std::clamp<int64_t>(CeilDiv(items, threads), 1, kMostBlocks);
 }

@@ -44,6 +44,9 @@ struct KernelText {
   std::vector<Launch> launches;  // in this order, on one stream
   int64_t workspace_bytes = 0;
   bool in_place = true;  // outputs may share bytes as OpDef::in_place allows
+
+  // Further workspace, at a multiple of 256 bytes.
+  Argument Reserve(int64_t bytes);
 };
 
 // What every source begins with: types of storage (BF16, Bool, i64, ...), Load() and Store(),

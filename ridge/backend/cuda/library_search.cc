@@ -64,12 +64,6 @@ void* Open(const LibrarySearch& search, const std::string& soname) {
   return OpenIn(search.behind, soname);
 }
 
-std::string PathOf(void* handle, const std::string& otherwise) {
-  const link_map* map = nullptr;
-  const bool known = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0;
-  return known && map != nullptr && *map->l_name != '\0' ? map->l_name : otherwise;
-}
-
 }  // namespace
 
 LibrarySearch SearchForToolkit() {
@@ -84,16 +78,18 @@ Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::s
                                        const std::vector<std::string>& sonames,
                                        const std::string& wheel) {
   for (const std::string& soname : sonames) {
-    if (void* handle = Open(search, soname)) return OpenLibrary{handle, PathOf(handle, soname)};
+    if (void* handle = Open(search, soname))
+      return OpenLibrary{handle, PathOfLibrary(handle, soname)};
   }
   return Status(ErrorCode::kDevice,
                 fmt::format("no {}: {} is not found. hint: pip install {}, or set {} to its folder",
                             name, sonames.front(), wheel, kPathVariable));
 }
 
-std::string FileOfFunction(const void* function, const std::string& otherwise) {
-  Dl_info info;
-  return ::dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : otherwise;
+std::string PathOfLibrary(void* handle, const std::string& otherwise) {
+  const link_map* map = nullptr;
+  const bool known = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0;
+  return known && map != nullptr && *map->l_name != '\0' ? map->l_name : otherwise;
 }
 
 }  // namespace ridge::cuda

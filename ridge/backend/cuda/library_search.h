@@ -26,7 +26,7 @@ Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::s
                                        const std::vector<std::string>& sonames,
                                        const std::string& wheel);
 
-// The file that has this function; `otherwise` where the loader does not know.
-std::string FileOfFunction(const void* function, const std::string& otherwise);
+// The file of an open library; `otherwise` where the loader does not know.
+std::string PathOfLibrary(void* handle, const std::string& otherwise);
 
 }  // namespace ridge::cuda

@@ -49,6 +49,16 @@ Result<WrittenKernel> WriteKernel(const OpDef& op, const OpCall& call) {
   return Status(ErrorCode::kUnsupported, reason);
 }
 
+KernelCandidates WrittenCandidates(const OpDef& op, const OpCall& call) {
+  const Result<WrittenKernel> written = WriteKernel(op, call);
+  if (!written.ok()) return {{}, {{"cuda", written.status().message()}}};
+  KernelChoice choice = RowMajorChoice(op, call, written->name);
+  if (!written->text.in_place) choice.in_place.clear();
+  choice.workspace_bytes = written->text.workspace_bytes;
+  choice.key = written->name + " " + CallKey(op, call);
+  return {{std::move(choice)}, {}};
+}
+
 const char* StorageType(DType dtype) {
   switch (dtype) {
     case DType::kF64:

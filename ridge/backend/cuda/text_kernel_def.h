@@ -7,6 +7,7 @@
 
 #include "ridge/backend/cuda/kernel_text.h"
 #include "ridge/graph/op_def.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge::cuda {
 
@@ -40,6 +41,8 @@ struct WrittenKernel {
 // The first kernel that takes the call; without one, `reason` says why.  Calls whose outputs have
 // no elements launch nothing.
 Result<WrittenKernel> WriteKernel(const OpDef& op, const OpCall& call);
+// The same as the planner asks for it: all tensors row-major.
+KernelCandidates WrittenCandidates(const OpDef& op, const OpCall& call);
 
 // Names of the text's types: how a tensor is stored ("BF16"), and what it is computed in: "float",
 // or "double" for f64 and integers of more than 8 bits.  nullptr: no kernel stores the dtype.

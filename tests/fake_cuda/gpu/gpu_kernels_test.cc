@@ -2,14 +2,12 @@
 //
 //   RIDGE_GPU_CASES=1000           so many of each
 //   RIDGE_CUDA_TEXT_OPS=softmax    only these operators
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <map>
 
 #include "ridge/backend/cuda/cuda_backend.h"
 #include "tests/cuda_text/case_kernels.h"
+#include "tests/fake_cuda/gpu/with_gpu.h"
 #include "tests/ops/check_backend.h"
 
 namespace ridge::cuda {
@@ -22,16 +20,12 @@ int CasesOfEach() {
   return text == nullptr ? 4 : std::atoi(text);
 }
 
-TEST(GpuKernels, AgreeWithTheReference) {
-  const Result<Driver> driver = LoadDriver();
-  if (!driver.ok()) GTEST_SKIP() << driver.status().message();
-  const Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(*driver, 0);
-  if (!device.ok() && device.status().message().starts_with("the NVIDIA driver shows no GPU"))
-    GTEST_SKIP() << device.status().message();
-  ASSERT_TRUE(device.ok()) << device.status().message();
-  Result<KernelCompiler> compiler = KernelCompiler::Open((*device)->gpu(), CubinFolder());
+class GpuKernels : public WithGpu {};
+
+TEST_F(GpuKernels, AgreeWithTheReference) {
+  Result<KernelCompiler> compiler = KernelCompiler::Open(device_->gpu(), CubinFolder());
   ASSERT_TRUE(compiler.ok()) << compiler.status().message();
-  const auto backend = MakeCudaBackend(**device, *std::move(compiler));
+  const auto backend = MakeCudaBackend(*device_, *std::move(compiler));
   std::map<std::string, int> cases;
   int checked = 0;
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {
@@ -40,7 +34,7 @@ TEST(GpuKernels, AgreeWithTheReference) {
     EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, kRowMajor, kTolerance, fast), "")
         << one.where;
     // After an error of CUDA's nothing runs any more.
-    const Status status = (*device)->stream(0).Synchronize();
+    const Status status = device_->stream(0).Synchronize();
     ASSERT_TRUE(status.ok()) << one.where << ": " << status.message();
     ++checked;
   }

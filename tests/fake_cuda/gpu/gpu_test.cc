@@ -6,28 +6,16 @@
 #include <cstring>
 #include <numeric>
 
-#include "ridge/backend/cuda/cuda_device.h"
 #include "ridge/core/units.h"
+#include "tests/fake_cuda/gpu/with_gpu.h"
 
 namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-class GpuTest : public testing::Test {
+class GpuTest : public WithGpu {
  protected:
-  void SetUp() override {
-    Result<Driver> driver = LoadDriver();
-    if (!driver.ok()) GTEST_SKIP() << driver.status().message();
-    Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(*driver, 0);
-    if (!device.ok() && device.status().message().starts_with("the NVIDIA driver shows no GPU"))
-      GTEST_SKIP() << device.status().message();
-    ASSERT_TRUE(device.ok()) << device.status().message();
-    device_ = std::move(*device);
-    fmt::print("{} (CUDA {}): {}\n", driver->path, CudaVersionText(driver->version),
-               device_->gpu().name);
-  }
-
   int64_t Free() {
     const Result<int64_t> free = device_->FreeBytes();
     EXPECT_TRUE(free.ok()) << free.status().message();
@@ -45,8 +33,6 @@ class GpuTest : public testing::Test {
     std::iota(numbers, numbers + bytes / 4, first);
     return std::move(*memory);
   }
-
-  std::unique_ptr<CudaDevice> device_;
 };
 
 TEST_F(GpuTest, HasANameAndMemory) {

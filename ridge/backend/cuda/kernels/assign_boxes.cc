@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
+#include "ridge/backend/cuda/kernels/best_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
-#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/box_assignment.h"
 
 namespace ridge::cuda {
@@ -59,23 +59,6 @@ RIDGE_FUNCTION double Metric(double score, double overlap) {
   const double metric = pow(score, $alpha) * pow(overlap, $beta);
   return metric > 0 ? metric : 0;
 }
-struct Candidate {
-  double metric;
-  i64 place;
-};
-RIDGE_FUNCTION Candidate Better(Candidate a, Candidate b) {
-  if (a.metric == b.metric) return a.place < b.place ? a : b;
-  return a.metric > b.metric ? a : b;
-}
-RIDGE_FUNCTION Candidate BlockBestOfWarp(Candidate own) {
-  for (int distance = 16; distance > 0; distance >>= 1) {
-    Candidate other;
-    other.metric = __shfl_xor_sync(0xffffffffu, own.metric, distance);
-    other.place = __shfl_xor_sync(0xffffffffu, own.place, distance);
-    own = Better(own, other);
-  }
-  return own;
-}
 )cuda";
 
 // metrics: [blocks, places], -1 where the true box lacks the place or has it.  taken: [batch,
@@ -84,7 +67,6 @@ constexpr std::string_view kTakeText = R"cuda(
 RIDGE_KERNEL void take_best(const T* scores, const T* boxes, const T* anchors, const T* truths, const i64* classes, double* metrics, u8* taken) {
   __shared__ double best_metrics[32];
   __shared__ i64 best_places[32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   double* own = metrics + (i64)blockIdx.x * $places;
   for (i64 truth = blockIdx.x; truth < $all_truths; truth += gridDim.x) {
     const i64 b = truth / $truths, c = classes[truth];
@@ -96,20 +78,11 @@ RIDGE_KERNEL void take_best(const T* scores, const T* boxes, const T* anchors, c
       taken[truth * $places + place] = 0;
     }
     for (i64 k = 0; k < $k; ++k) {
-      Candidate best = {-1, $places};
+      Best best = {-1, $places};
       for (i64 place = threadIdx.x; place < $places; place += blockDim.x)
         best = Better(best, {own[place], place});
-      best = BlockBestOfWarp(best);
-      if (lane == 0) {
-        best_metrics[warp] = best.metric;
-        best_places[warp] = best.place;
-      }
-      __syncthreads();
-      best = {-1, $places};
-      if (lane < warps) best = {best_metrics[lane], best_places[lane]};
-      best = BlockBestOfWarp(best);
-      __syncthreads();
-      if (best.metric < 0) break;
+      best = BlockBest(best, best_metrics, best_places);
+      if (best.value < 0) break;
       if (best.place % blockDim.x == threadIdx.x) {
         own[best.place] = -1;
         taken[truth * $places + best.place] = 1;
@@ -197,15 +170,16 @@ class AssignWriter {
 
   void Write() {
     text_.source =
+        std::string(BestText()) +
         FillText(std::string(kBoxFunctions) + std::string(kTakeText) + std::string(kOwnerText) +
                      std::string(kMaximaText) + std::string(kTargetsText),
                  Values());
     const int64_t places = batch_ * sizes_.places, truths = batch_ * sizes_.truths;
     const int64_t taking = std::min(truths, kMostTakingBlocks);
-    const Argument all_metrics = Reserve(taking * sizes_.places * 8),
-                   taken = Reserve(truths * sizes_.places), owners = Reserve(places * 8),
-                   metrics = Reserve(places * 8), overlaps = Reserve(places * 8),
-                   maxima = Reserve(truths * 16);
+    const Argument all_metrics = text_.Reserve(taking * sizes_.places * 8),
+                   taken = text_.Reserve(truths * sizes_.places),
+                   owners = text_.Reserve(places * 8), metrics = text_.Reserve(places * 8),
+                   overlaps = text_.Reserve(places * 8), maxima = text_.Reserve(truths * 16);
     const Argument scores = Argument::Input(0), boxes = Argument::Input(1),
                    anchors = Argument::Input(2), true_boxes = Argument::Input(3),
                    classes = Argument::Input(4);
@@ -233,12 +207,6 @@ class AssignWriter {
             {"k", number(sizes_.k)},
             {"alpha", Literal(sizes_.alpha)},
             {"beta", Literal(sizes_.beta)}};
-  }
-
-  Argument Reserve(int64_t bytes) {
-    const int64_t at = text_.workspace_bytes;
-    text_.workspace_bytes += RoundUp(bytes, 256);
-    return Argument::Workspace(at);
   }
 
   void Add(const char* function, int64_t blocks, std::vector<Argument> arguments) {

@@ -11,7 +11,6 @@
 
 #include "ridge/backend/cuda/kernels/row_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
-#include "ridge/core/rounding.h"
 
 namespace ridge::cuda {
 namespace {
@@ -232,13 +231,6 @@ struct CtcText {
     return values;
   }
 
-  // Hands out workspace.
-  static Argument Take(KernelText& text, int64_t bytes) {
-    const Argument argument = Argument::Workspace(text.workspace_bytes);
-    text.workspace_bytes += RoundUp(bytes, 256);
-    return argument;
-  }
-
   void Write(KernelText& text) const {
     const TextValues values = Values();
     const char* compute = ComputeType(call.inputs[0].dtype);
@@ -247,7 +239,8 @@ struct CtcText {
                   FillText(kLatticeText, values) +
                   FillText(gradient ? kCtcGradText : kCtcLossText, values);
     const int64_t states = shape.batch * shape.max_states();
-    const Argument sums = Take(text, frames.rows * 8), alphas = Take(text, states * depth() * 8);
+    const Argument sums = text.Reserve(frames.rows * 8),
+                   alphas = text.Reserve(states * depth() * 8);
     std::vector<Argument> arguments = {Argument::Input(0),
                                        Argument::Input(1),
                                        Argument::Input(2),
@@ -255,8 +248,8 @@ struct CtcText {
                                        sums,
                                        alphas};
     if (gradient) {
-      arguments.push_back(Take(text, 3 * states * 8));
-      arguments.push_back(Take(text, (states + shape.batch * shape.classes) * 4));
+      arguments.push_back(text.Reserve(3 * states * 8));
+      arguments.push_back(text.Reserve((states + shape.batch * shape.classes) * 4));
       arguments.push_back(Argument::Input(4));
     }
     arguments.push_back(Argument::Output(0));

@@ -1,6 +1,7 @@
 // farthest_points: a block a cloud, which takes one point after the other.  ball_query: a warp a
 // center, which asks 32 points at once.  Distances are doubles, so that every float type chooses
 // the points that the reference does.
+#include "ridge/backend/cuda/kernels/best_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
 
@@ -22,51 +23,24 @@ RIDGE_FUNCTION double SquaredDistance(const $T* a, const $T* b) {
 
 // nearest: [samples, points], the squared distance of each point to the chosen ones; a NaN is none.
 constexpr std::string_view kFarthestText = R"cuda(
-struct Candidate {
-  double distance;
-  int point;
-};
-RIDGE_FUNCTION Candidate Farther(Candidate a, Candidate b) {
-  if (a.distance == b.distance) return a.point < b.point ? a : b;
-  return a.distance > b.distance ? a : b;
-}
-RIDGE_FUNCTION Candidate BlockFarthestOfWarp(Candidate own) {
-  for (int distance = 16; distance > 0; distance >>= 1) {
-    Candidate other;
-    other.distance = __shfl_xor_sync(0xffffffffu, own.distance, distance);
-    other.point = __shfl_xor_sync(0xffffffffu, own.point, distance);
-    own = Farther(own, other);
-  }
-  return own;
-}
 RIDGE_KERNEL void farthest_points(const $T* x, double* nearest, i64* y) {
   __shared__ double distances[32];
-  __shared__ int points[32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  __shared__ i64 points[32];
   for (i64 sample = blockIdx.x; sample < $samples; sample += gridDim.x) {
     const $T* cloud = x + sample * $points * $width;
     double* own = nearest + sample * $points;
     int next = 0;
     for (i64 k = 0; k < $count; ++k) {
       if (threadIdx.x == 0) y[sample * $count + k] = next;
-      Candidate farthest = {-1, 0x7fffffff};
+      Best farthest = {-1, $points};
       for (int i = threadIdx.x; i < $points; i += blockDim.x) {
         const double to_next = SquaredDistance(cloud + (i64)i * $width, cloud + (i64)next * $width);
         double least = k == 0 ? Infinity<double>() : own[i];
         if (to_next < least) least = to_next;
         own[i] = least;
-        farthest = Farther(farthest, {least, i});
+        farthest = Better(farthest, {least, i});
       }
-      farthest = BlockFarthestOfWarp(farthest);
-      if (lane == 0) {
-        distances[warp] = farthest.distance;
-        points[warp] = farthest.point;
-      }
-      __syncthreads();
-      farthest = {-1, 0x7fffffff};
-      if (lane < warps) farthest = {distances[lane], points[lane]};
-      next = BlockFarthestOfWarp(farthest).point;
-      __syncthreads();
+      next = (int)BlockBest(farthest, distances, points).place;
     }
   }
 }
@@ -113,12 +87,12 @@ const char* WriteFarthest(const OpCall& call, KernelText& text) {
   const int64_t samples = x.dims[0], points = x.dims[1];
   int threads = kWarpThreads;
   while (threads < kCloudThreads && threads < points) threads *= 2;
-  text.source =
-      DistanceText(x) + FillText(kFarthestText, {{"T", StorageType(x.dtype)},
-                                                 {"width", std::to_string(x.dims[2])},
-                                                 {"samples", std::to_string(samples)},
-                                                 {"points", std::to_string(points)},
-                                                 {"count", std::to_string(call.integer("count"))}});
+  text.source = DistanceText(x) + std::string(BestText()) +
+                FillText(kFarthestText, {{"T", StorageType(x.dtype)},
+                                         {"width", std::to_string(x.dims[2])},
+                                         {"samples", std::to_string(samples)},
+                                         {"points", std::to_string(points)},
+                                         {"count", std::to_string(call.integer("count"))}});
   text.workspace_bytes = samples * points * 8;
   text.launches = {{"farthest_points",
                     BlocksForRows(samples),

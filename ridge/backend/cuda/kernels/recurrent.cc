@@ -287,8 +287,7 @@ class RecurrentWriter {
 
   static void AddWorkspace(const char* declaration, int64_t elements, Parameters& p,
                            KernelText& text) {
-    p.Add(declaration, Argument::Workspace(text.workspace_bytes));
-    text.workspace_bytes += RoundUp(elements * 8, 256);
+    p.Add(declaration, text.Reserve(elements * 8));
   }
 
   std::string Begin() const {

@@ -221,8 +221,9 @@ class RoiGradWriter {
     text_.source += FillText(kWeightsText, values_);
     const int64_t across = g_.rois * g_.out_height * g_.height,
                   along = g_.rois * g_.out_width * g_.width;
-    const Argument reach = Reserve(g_.rois * 20), weights_y = Reserve(across * NumberBytes()),
-                   weights_x = Reserve(along * NumberBytes());
+    const Argument reach = text_.Reserve(g_.rois * 20),
+                   weights_y = text_.Reserve(across * NumberBytes()),
+                   weights_x = text_.Reserve(along * NumberBytes());
     Add("find_weights", BlocksFor(std::max(across, along)),
         {kRois, kIndices, reach, weights_y, weights_x});
     const int64_t groups = CeilDiv(g_.channels, kChannelsOfThread);
@@ -232,7 +233,8 @@ class RoiGradWriter {
 
   void WriteLargest(int64_t inputs, int64_t outputs) {
     text_.source += FillText(kWinnersText, values_);
-    const Argument places = Reserve(outputs * 8), updates = Reserve(outputs * NumberBytes());
+    const Argument places = text_.Reserve(outputs * 8),
+                   updates = text_.Reserve(outputs * NumberBytes());
     Add("find_winners", BlocksFor(outputs), {kRois, kIndices, kDy, kX, places, updates});
     RowSort sort{outputs, inputs, DType::kI64, places};
     AppendSort(sort, text_);
@@ -248,12 +250,6 @@ class RoiGradWriter {
   }
 
   int64_t NumberBytes() const { return dtype_ == DType::kF64 ? 8 : 4; }
-
-  Argument Reserve(int64_t bytes) {
-    const int64_t at = text_.workspace_bytes;
-    text_.workspace_bytes += RoundUp(bytes, 256);
-    return Argument::Workspace(at);
-  }
 
   void Add(const char* function, int64_t blocks, std::vector<Argument> arguments) {
     text_.launches.push_back({function, blocks, kBlockThreads, std::move(arguments)});

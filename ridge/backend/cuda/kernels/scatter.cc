@@ -9,7 +9,6 @@
 #include "ridge/backend/cuda/kernels/move_text.h"
 #include "ridge/backend/cuda/kernels/sort_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
-#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 
 namespace ridge::cuda {
@@ -180,9 +179,8 @@ class ScatterWriter {
     if (has_x_) arguments.push_back(Argument::Input(0));
     arguments.insert(arguments.end(), {Argument::Workspace(sort.firsts_at), numbers, updates});
     if (!replaces_) {
-      const Argument partial = Argument::Workspace(text.workspace_bytes);
       const int64_t number = std::string_view(ComputeType(y_.dtype)) == "double" ? 8 : 4;
-      text.workspace_bytes += RoundUp(chunk_elements * lanes_ * number, 256);
+      const Argument partial = text.Reserve(chunk_elements * lanes_ * number);
       text.launches.push_back({"combine_chunks",
                                BlocksFor(chunk_elements),
                                kBlockThreads,

@@ -136,12 +136,6 @@ RIDGE_KERNEL void find_firsts(const u32* rows, u32* firsts) {
 }
 )cuda";
 
-int64_t Reserve(int64_t bytes, KernelText& text) {
-  const int64_t at = text.workspace_bytes;
-  text.workspace_bytes += RoundUp(bytes, 256);
-  return at;
-}
-
 class SortWriter {
  public:
   SortWriter(RowSort& sort, KernelText& text)
@@ -159,9 +153,9 @@ class SortWriter {
                {"blocks", fmt::format("{}ll", blocks_)},
                {"mask", fmt::format("{}u", digits - 1)}};
     for (int64_t* at : {&rows_[0], &rows_[1], &numbers_[0], &numbers_[1]})
-      *at = Reserve(4 * sort.count, text);
-    counts_ = Reserve(4 * digits * blocks_, text);
-    sort.firsts_at = Reserve(4 * (sort.extent + 1), text);
+      *at = text.Reserve(4 * sort.count).offset_bytes;
+    counts_ = text.Reserve(4 * digits * blocks_).offset_bytes;
+    sort.firsts_at = text.Reserve(4 * (sort.extent + 1)).offset_bytes;
   }
 
   void Write() {

@@ -1,0 +1,29 @@
+// The first GPU of the driver that is there; tests are skipped without one.
+#pragma once
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "ridge/backend/cuda/cuda_device.h"
+
+namespace ridge::cuda {
+
+class WithGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<Driver> driver = LoadDriver();
+    if (!driver.ok()) GTEST_SKIP() << driver.status().message();
+    Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(*driver, 0);
+    if (!device.ok() && device.status().message().starts_with("the NVIDIA driver shows no GPU"))
+      GTEST_SKIP() << device.status().message();
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    device_ = std::move(*device);
+    fmt::print("{} (CUDA {}): {}\n", driver->path, CudaVersionText(driver->version),
+               device_->gpu().name);
+  }
+
+  std::unique_ptr<CudaDevice> device_;
+};
+
+}  // namespace ridge::cuda
