@@ -14,7 +14,9 @@ namespace {
 
 class CudaRules : public RewriteRules {
  public:
-  explicit CudaRules(const DeviceProfile& profile) {
+  // `libraries` outlives the rules.
+  CudaRules(const DeviceProfile& profile, const KernelLibraries& libraries)
+      : libraries_(libraries) {
     const double f32 = profile.peak_flops_per_s.at("f32");
     rates_.speed = profile.peak_flops_per_s.at("bf16") / f32;
     rates_.flops_per_byte = f32 / profile.memory.back().bytes_per_s;
@@ -23,7 +25,11 @@ class CudaRules : public RewriteRules {
   bool Fuses(const OpDef& op, const OpCall& call) const override {
     const bool joins = op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
                        op.name == "batch_norm_grad";
-    return joins && WriteKernel(op, call).ok();
+    if (!joins) return false;
+    for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
+      if (library->Knows(op)) return FusesIn(*library, op, call);
+    }
+    return WriteKernel(op, call).ok();
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
@@ -31,13 +37,22 @@ class CudaRules : public RewriteRules {
   }
 
  private:
+  // What a library cannot join is two nodes: its kernel and ours behind are faster than one of
+  // ours.
+  static bool FusesIn(KernelLibrary& library, const OpDef& op, const OpCall& call) {
+    KernelCandidates found;
+    library.AddCandidates(op, call, {}, found);
+    return !found.choices.empty();
+  }
+
+  const KernelLibraries& libraries_;
   ReducedRates rates_;
 };
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(CudaDevice& device, KernelCompiler compiler)
-      : device_(device), compiler_(std::move(compiler)) {}
+  CudaBackend(CudaDevice& device, KernelCompiler compiler, KernelLibraries libraries)
+      : libraries_(std::move(libraries)), device_(device), compiler_(std::move(compiler)) {}
 
   const RewriteRules& rules() const override { return rules_; }
   const CostModel& nominal() const override { return nominal_; }
@@ -47,8 +62,15 @@ class CudaBackend : public Backend {
   bool Multiplies(DType operands) const override { return IsFloat(operands); }
 
   KernelCandidates Candidates(const OpDef& op, const OpCall& call,
-                              std::span<const LayoutId>) override {
-    return WrittenCandidates(op, call);
+                              std::span<const LayoutId> available) override {
+    KernelCandidates found;
+    for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
+      if (library->Knows(op)) library->AddCandidates(op, call, available, found);
+    }
+    KernelCandidates written = WrittenCandidates(op, call);
+    for (KernelChoice& choice : written.choices) found.choices.push_back(std::move(choice));
+    for (KernelRefusal& refusal : written.refusals) found.refusals.push_back(std::move(refusal));
+    return found;
   }
   KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
                                     std::span<const LayoutId>) override {
@@ -65,6 +87,9 @@ class CudaBackend : public Backend {
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
+    for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
+      if (library->Makes(choice)) return library->Create(op, call, choice);
+    }
     Result<WrittenKernel> written = WriteKernel(op, call);
     if (!written.ok()) {
       return Status(ErrorCode::kUnsupported, call.where + ": this version of ridge has no kernel " +
@@ -93,7 +118,8 @@ class CudaBackend : public Backend {
   }
 
   const std::string name_ = "cuda";
-  const CudaRules rules_{NominalGpuProfile()};
+  const KernelLibraries libraries_;  // they go after the kernels
+  const CudaRules rules_{NominalGpuProfile(), libraries_};
   const Roofline nominal_{NominalGpuProfile()};
   CudaDevice& device_;
   KernelCompiler compiler_;
@@ -102,8 +128,9 @@ class CudaBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeCudaBackend(CudaDevice& device, KernelCompiler compiler) {
-  return std::make_unique<CudaBackend>(device, std::move(compiler));
+std::unique_ptr<Backend> MakeCudaBackend(CudaDevice& device, KernelCompiler compiler,
+                                         KernelLibraries libraries) {
+  return std::make_unique<CudaBackend>(device, std::move(compiler), std::move(libraries));
 }
 
 std::string CubinFolder() { return CacheFolder() + "/cubin"; }

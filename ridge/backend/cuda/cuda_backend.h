@@ -1,4 +1,5 @@
-// The kernels of NVIDIA's GPUs: texts of ours, compiled when a node is made ready.
+// The kernels of NVIDIA's GPUs: those of libraries, and texts of ours, compiled when a node is made
+// ready.
 #pragma once
 #include <memory>
 #include <string>
@@ -6,12 +7,14 @@
 #include "ridge/backend/backend.h"
 #include "ridge/backend/cuda/cuda_device.h"
 #include "ridge/backend/cuda/kernel_compiler.h"
+#include "ridge/backend/cuda/kernel_library.h"
 
 namespace ridge::cuda {
 
-// All tensors are row-major.  An operator without a kernel has no candidates: nothing runs on the
-// host instead.  `device` outlives the backend.
-std::unique_ptr<Backend> MakeCudaBackend(CudaDevice& device, KernelCompiler compiler);
+// A library's kernel comes before ours.  An operator without a kernel has no candidates: nothing
+// runs on the host instead.  `device` outlives the backend.
+std::unique_ptr<Backend> MakeCudaBackend(CudaDevice& device, KernelCompiler compiler,
+                                         KernelLibraries libraries = {});
 
 // Folder of compiled kernels: CacheFolder()/cubin.
 std::string CubinFolder();

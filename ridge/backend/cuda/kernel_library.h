@@ -1,0 +1,32 @@
+// KernelLibrary: kernels of a library of NVIDIA's, beside those whose text we write.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ridge/backend/backend.h"
+
+namespace ridge::cuda {
+
+class KernelLibrary {
+ public:
+  virtual ~KernelLibrary() = default;
+  // "cuBLASLt 13.1.0 (/usr/local/cuda/lib64/libcublasLt.so.13)"
+  virtual const std::string& version() const = 0;
+  // Whether the library is asked about calls of this operator.
+  virtual bool Knows(const OpDef& op) const = 0;
+  // Adds the library's kernels for the call, best first, or why it has none.  The same question has
+  // the same answer as long as the library is open.  REQUIRES: Knows(op).
+  virtual void AddCandidates(const OpDef& op, const OpCall& call,
+                             std::span<const LayoutId> available, KernelCandidates& found) = 0;
+  // Whether `choice` is one of its.
+  virtual bool Makes(const KernelChoice& choice) const = 0;
+  // REQUIRES: Makes(choice).
+  virtual Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
+                                                 const KernelChoice& choice) = 0;
+};
+
+using KernelLibraries = std::vector<std::unique_ptr<KernelLibrary>>;
+
+}  // namespace ridge::cuda
