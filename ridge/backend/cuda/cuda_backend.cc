@@ -1,6 +1,8 @@
 #include "ridge/backend/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "ridge/backend/cuda/cuda_kernel.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
@@ -85,6 +87,16 @@ class CudaBackend : public Backend {
     return std::nullopt;
   }
 
+  void Prepare(std::span<const KernelRequest> requests) override {
+    std::set<std::string> sources;
+    for (const KernelRequest& request : requests) {
+      if (IsOfLibrary(*request.choice)) continue;
+      const Result<WrittenKernel> written = WriteKernel(*request.op, *request.call);
+      if (written.ok() && !written->text.launches.empty()) sources.insert(written->text.source);
+    }
+    compiler_.CompileAll({sources.begin(), sources.end()});
+  }
+
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
@@ -104,6 +116,11 @@ class CudaBackend : public Backend {
   }
 
  private:
+  bool IsOfLibrary(const KernelChoice& choice) const {
+    return std::any_of(libraries_.begin(), libraries_.end(),
+                       [&](const auto& library) { return library->Makes(choice); });
+  }
+
   // Nodes of equal text share one as long as one of them lives.
   Result<std::shared_ptr<CudaModule>> ModuleOf(const KernelText& text) {
     if (text.launches.empty()) return std::shared_ptr<CudaModule>();
