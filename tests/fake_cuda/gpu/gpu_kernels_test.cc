@@ -31,7 +31,7 @@ TEST_F(GpuKernels, AgreeWithTheReference) {
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {
     if (++cases[one.op->name] > CasesOfEach()) continue;
     int fast = 0;
-    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, kRowMajor, kTolerance, fast), "")
+    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, one.layout, kTolerance, fast), "")
         << one.where;
     // After an error of CUDA's nothing runs any more.
     const Status status = device_->stream(0).Synchronize();
