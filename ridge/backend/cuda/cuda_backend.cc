@@ -69,9 +69,10 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) library->AddCandidates(op, call, available, found);
     }
-    KernelCandidates written = WrittenCandidates(op, call);
+    KernelCandidates written = WrittenCandidates(op, call, available);
     for (KernelChoice& choice : written.choices) found.choices.push_back(std::move(choice));
     for (KernelRefusal& refusal : written.refusals) found.refusals.push_back(std::move(refusal));
+    for (KernelChoice& choice : found.choices) TakeEitherLayout(call, available, choice);
     return found;
   }
   KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
@@ -79,9 +80,9 @@ class CudaBackend : public Backend {
     return {};
   }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
-  std::string LayoutName(LayoutId) const override { return "row_major"; }
-  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override {
-    throw Bug("the CUDA backend knows one layout");
+  std::string LayoutName(LayoutId layout) const override { return LayoutNameOf(layout); }
+  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
+    return ReorderChoice(type, from, to);
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
@@ -91,7 +92,7 @@ class CudaBackend : public Backend {
     std::set<std::string> sources;
     for (const KernelRequest& request : requests) {
       if (IsOfLibrary(*request.choice)) continue;
-      const Result<WrittenKernel> written = WriteKernel(*request.op, *request.call);
+      const Result<WrittenKernel> written = WriteChoice(*request.op, *request.call, *request.choice);
       if (written.ok() && !written->text.launches.empty()) sources.insert(written->text.source);
     }
     compiler_.CompileAll({sources.begin(), sources.end()});
@@ -102,23 +103,27 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Makes(choice)) return library->Create(op, call, choice);
     }
-    Result<WrittenKernel> written = WriteKernel(op, call);
+    Result<WrittenKernel> written = WriteChoice(op, call, choice);
     if (!written.ok()) {
       return Status(ErrorCode::kUnsupported, call.where + ": this version of ridge has no kernel " +
                                                  choice.kernel + " for it");
     }
-    RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudaModule> module, ModuleOf(written->text));
-    return CudaKernel::Create(device_.context(), std::move(module),
-                              std::move(written->text.launches));
+    return KernelOf(std::move(written->text));
   }
-  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType&, const KernelChoice&) override {
-    throw Bug("the CUDA backend knows one layout");
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
+                                                const KernelChoice& choice) override {
+    return KernelOf(ReorderText(type, choice.input_layouts.at(0)));
   }
 
  private:
   bool IsOfLibrary(const KernelChoice& choice) const {
     return std::any_of(libraries_.begin(), libraries_.end(),
                        [&](const auto& library) { return library->Makes(choice); });
+  }
+
+  Result<std::unique_ptr<Kernel>> KernelOf(KernelText text) {
+    RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudaModule> module, ModuleOf(text));
+    return CudaKernel::Create(device_.context(), std::move(module), std::move(text.launches));
   }
 
   // Nodes of equal text share one as long as one of them lives.

@@ -45,7 +45,7 @@ TEST_F(GpuKernels, AgreeWithTheReference) {
     if (++cases[one.op->name] > CasesOfEach()) continue;
     ++first[FirstChoice(*backend, one)];
     int fast = 0;
-    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, kRowMajor, kTolerance, fast), "")
+    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, one.layout, kTolerance, fast), "")
         << one.where;
     // After an error of CUDA's nothing runs any more.
     const Status status = device_->stream(0).Synchronize();
