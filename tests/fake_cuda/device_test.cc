@@ -105,8 +105,8 @@ void WriteAt(int64_t offset) {
   const auto arena = Allocated(*gpu.device, 2 * kMiB);
   auto& stream = static_cast<cuda::CudaStream&>(gpu.device->stream(0));
   const auto begin = reinterpret_cast<cuda::DevicePtr>(arena->data());
-  gpu.hooks.launch(stream.handle(), WriteByte,
-                   static_cast<char*>(gpu.hooks.inside(begin)) + offset, [](void*) {});
+  gpu.hooks.launch(stream.handle(), WriteByte, static_cast<char*>(gpu.hooks.inside(begin)) + offset,
+                   [](void*) {});
   ASSERT_TRUE(stream.Synchronize().ok());
 }
 

@@ -10,7 +10,8 @@ using Work = std::function<Status()>;
 
 DriverCode RunWork(void* argument) {
   try {
-    return (*static_cast<Work*>(argument))().ok() ? DriverCode::kSuccess : DriverCode::kLaunchFailed;
+    return (*static_cast<Work*>(argument))().ok() ? DriverCode::kSuccess
+                                                  : DriverCode::kLaunchFailed;
   } catch (const Bug&) {
     return DriverCode::kLaunchFailed;
   }

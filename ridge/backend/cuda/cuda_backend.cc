@@ -92,7 +92,8 @@ class CudaBackend : public Backend {
     std::set<std::string> sources;
     for (const KernelRequest& request : requests) {
       if (IsOfLibrary(*request.choice)) continue;
-      const Result<WrittenKernel> written = WriteChoice(*request.op, *request.call, *request.choice);
+      const Result<WrittenKernel> written =
+          WriteChoice(*request.op, *request.call, *request.choice);
       if (written.ok() && !written->text.launches.empty()) sources.insert(written->text.source);
     }
     compiler_.CompileAll({sources.begin(), sources.end()});

@@ -160,6 +160,7 @@ template <class R, class F> RIDGE_FUNCTION R BlockFold(R x, R empty, R* scratch,
   for (int distance = 16; distance > 0; distance >>= 1)
     x = fold(x, __shfl_xor_sync(0xffffffffu, x, distance));
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (warps == 1) return x;
   if (lane == 0) scratch[warp] = x;
   __syncthreads();
   x = lane < warps ? scratch[lane] : empty;

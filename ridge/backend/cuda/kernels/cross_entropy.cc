@@ -55,8 +55,7 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
   const int64_t narrowest =
       gradient ? std::min(BytesPerElement(logits.dtype), BytesPerElement(call.outputs[0].dtype))
                : BytesPerElement(logits.dtype);
-  const RowShape shape =
-      ShapeOfRows(labels.elements(), logits.dims.back(), narrowest, kLogitsKept);
+  const RowShape shape = ShapeOfRows(labels.elements(), logits.dims.back(), narrowest, kLogitsKept);
   const char* out = StorageType(call.outputs[0].dtype);
   std::string parameters = fmt::format("const {}* logits, const {}* labels, ",
                                        StorageType(logits.dtype), StorageType(labels.dtype));
