@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ridge/backend/cuda/cuda_backend.h"
+#include "ridge/backend/cuda/libraries.h"
 #include "tests/cuda_text/case_kernels.h"
 #include "tests/fake_cuda/gpu/with_gpu.h"
 #include "tests/ops/check_backend.h"
@@ -25,7 +26,9 @@ class GpuKernels : public WithGpu {};
 TEST_F(GpuKernels, AgreeWithTheReference) {
   Result<KernelCompiler> compiler = KernelCompiler::Open(device_->gpu(), CubinFolder());
   ASSERT_TRUE(compiler.ok()) << compiler.status().message();
-  const auto backend = MakeCudaBackend(*device_, *std::move(compiler));
+  const auto say = [](const std::string& text) { fmt::print("{}\n", text); };
+  const auto backend = MakeCudaBackend(*device_, *std::move(compiler),
+                                       OpenLibraries(*device_, SearchForToolkit(), say));
   std::map<std::string, int> cases;
   int checked = 0;
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {
