@@ -25,6 +25,7 @@ int64_t LimitBytes(const DeviceMemory& most, int64_t held, int64_t free) {
 }  // namespace
 
 Result<OpenedMachine> OpenCudaMachine(int ordinal, const DeviceMemory& most,
+                                      const cuda::LibraryOptions& options,
                                       const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(const cuda::Driver driver, cuda::LoadDriver());
   RIDGE_RETURN_IF_ERROR(driver.Initialize());
@@ -35,7 +36,8 @@ Result<OpenedMachine> OpenCudaMachine(int ordinal, const DeviceMemory& most,
   say(fmt::format("cuda:{} {}: kernels are compiled by NVRTC {} when they are met first", ordinal,
                   device->gpu().name, compiler.nvrtc().version()));
   // What they take of the GPU is held by the runtime.
-  cuda::KernelLibraries libraries = cuda::OpenLibraries(*device, cuda::SearchForToolkit(), say);
+  cuda::KernelLibraries libraries =
+      cuda::OpenLibraries(*device, cuda::SearchForToolkit(), say, options);
   RIDGE_ASSIGN_OR_RETURN(const int64_t free, device->FreeBytes());
   const int64_t held = device->gpu().memory_bytes - free;
   OpenedMachine opened;

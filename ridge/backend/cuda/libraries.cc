@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ridge/backend/cuda/cublaslt/matmul_library.h"
 #include "ridge/backend/cuda/cudnn/cudnn_library.h"
 
 namespace ridge::cuda {
@@ -18,6 +19,7 @@ KernelLibraries OpenLibraries(CudaDevice& device, const LibrarySearch& search,
       say(fmt::format("{} run on our own kernels: {}", what, library.status().message()));
     }
   };
+  add(OpenCublasLt(device, search, options.tf32), "products");
   add(OpenCudnn(device.context(), device.gpu(), search, options.tf32),
       "attention and convolutions");
   return libraries;

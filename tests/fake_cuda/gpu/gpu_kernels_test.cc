@@ -21,6 +21,16 @@ int CasesOfEach() {
   return text == nullptr ? 4 : std::atoi(text);
 }
 
+// The kernel that the planner would take, and what libraries said before.
+std::string FirstChoice(Backend& backend, const cuda_text::CaseKernel& one) {
+  const std::vector<LayoutId> row_major(one.call.inputs.size(), kRowMajor);
+  const KernelCandidates found = backend.Candidates(*one.op, one.call, row_major);
+  std::string text = found.choices.empty() ? "none" : found.choices[0].kernel;
+  for (const KernelRefusal& refusal : found.refusals)
+    text += fmt::format("; {}: {}", refusal.kernel, refusal.reason);
+  return text;
+}
+
 class GpuKernels : public WithGpu {};
 
 TEST_F(GpuKernels, AgreeWithTheReference) {
@@ -29,12 +39,13 @@ TEST_F(GpuKernels, AgreeWithTheReference) {
   const auto say = [](const std::string& text) { fmt::print("{}\n", text); };
   const auto backend = MakeCudaBackend(*device_, *std::move(compiler),
                                        OpenLibraries(*device_, SearchForToolkit(), say));
-  std::map<std::string, int> cases;
+  std::map<std::string, int> cases, first;
   int checked = 0;
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {
     if (++cases[one.op->name] > CasesOfEach()) continue;
+    ++first[FirstChoice(*backend, one)];
     int fast = 0;
-    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, kRowMajor, kTolerance, fast), "")
+    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, one.layout, kTolerance, fast), "")
         << one.where;
     // After an error of CUDA's nothing runs any more.
     const Status status = device_->stream(0).Synchronize();
@@ -42,6 +53,7 @@ TEST_F(GpuKernels, AgreeWithTheReference) {
     ++checked;
   }
   fmt::print("{} cases of {} operators\n", checked, cases.size());
+  for (const auto& [kernel, count] : first) fmt::print("{:5} {}\n", count, kernel);
 }
 
 }  // namespace
