@@ -14,6 +14,9 @@
 namespace ridge::cuda {
 namespace {
 
+// Of a kernel of ours where a library has one too: ours use no units for products.
+constexpr double kBesideLibrary = 0.05;
+
 class CudaRules : public RewriteRules {
  public:
   // `libraries` outlives the rules.
@@ -32,6 +35,11 @@ class CudaRules : public RewriteRules {
       if (library->Knows(op)) return FusesIn(*library, op, call);
     }
     return WriteKernel(op, call).ok();
+  }
+  bool GivesF32Sums(const OpDef& op) const override {
+    return std::all_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
+      return !library->Knows(op) || library->GivesF32Sums(op);
+    });
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
@@ -69,8 +77,12 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) library->AddCandidates(op, call, available, found);
     }
+    const double efficiency = found.choices.empty() ? 1 : kBesideLibrary;
     KernelCandidates written = WrittenCandidates(op, call, available);
-    for (KernelChoice& choice : written.choices) found.choices.push_back(std::move(choice));
+    for (KernelChoice& choice : written.choices) {
+      choice.efficiency *= efficiency;
+      found.choices.push_back(std::move(choice));
+    }
     for (KernelRefusal& refusal : written.refusals) found.refusals.push_back(std::move(refusal));
     for (KernelChoice& choice : found.choices) TakeEitherLayout(call, available, choice);
     return found;
