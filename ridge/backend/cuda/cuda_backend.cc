@@ -33,7 +33,7 @@ class CudaRules : public RewriteRules {
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
-    return UsualReducedGroups(op);
+    return GpuReducedGroups(op);
   }
 
  private:
