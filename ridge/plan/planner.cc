@@ -62,8 +62,7 @@ DecidedKernels DecidedBy(const NamedGraph& named, const std::vector<NodeId>& sou
     PlannedNode& node = step.nodes[n];
     const auto voted = kernels.find(static_cast<int>(n));
     decided[static_cast<size_t>(sources[n])] = {
-        voted == kernels.end() ? std::move(node.choice) : voted->second,
-        std::move(node.refusals)};
+        voted == kernels.end() ? std::move(node.choice) : voted->second, std::move(node.refusals)};
   }
   return decided;
 }

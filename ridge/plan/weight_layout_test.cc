@@ -12,8 +12,9 @@ namespace {
 
 constexpr LayoutId kBlocked = 1, kOther = 2;
 
-// Runs nothing.  `exp` wants layout 1 and `tanh` layout 2; cast keeps what it finds; sgd_update takes parameters as they
-// are, and gradients so too or, when it `gathers`, row-major; all else is row-major.
+// Runs nothing.  `exp` wants layout 1 and `tanh` layout 2; cast keeps what it finds; sgd_update
+// takes parameters as they are, and gradients so too or, when it `gathers`, row-major; all else is
+// row-major.
 class LayoutKernels : public KernelQuery {
  public:
   bool gathers = true;

@@ -35,8 +35,8 @@ void AddCase(const CaseFile& file, const OpCase& op_case, CaseKernels& found) {
     ++found.without[file.op + ": " + written.status().message()];
     return;
   }
-  const std::string name = std::filesystem::path(file.path).filename().string() + ":" +
-                           std::to_string(op_case.line);
+  const std::string name =
+      std::filesystem::path(file.path).filename().string() + ":" + std::to_string(op_case.line);
   found.kernels.push_back({op, op_case, *call, kRowMajor, std::move(written->text), name});
   if (!AnyOfFourDimensions(*call)) return;
   written = cuda::WriteKernel(*op, *call, cuda::kChannelsLast);

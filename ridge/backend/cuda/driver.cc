@@ -43,7 +43,7 @@ std::string FileOf(const DriverSearch& search) {
   return std::filesystem::is_directory(place, error) ? place / search.soname : place;
 }
 
-bool OpenDriverLibrary(const DriverSearch& search, Driver& driver) {
+bool OpenDriver(const DriverSearch& search, Driver& driver) {
   constexpr int kMode = RTLD_NOW | RTLD_LOCAL;
   const char* const soname = search.soname.c_str();
   if (!search.place.empty()) {
@@ -157,7 +157,7 @@ Status Driver::Initialize() const {
 
 Result<Driver> LoadDriver(const DriverSearch& search) {
   Driver driver;
-  if (!OpenDriverLibrary(search, driver)) return CannotOpen(search);
+  if (!OpenDriver(search, driver)) return CannotOpen(search);
   driver.path = search.place.empty() ? search.soname : FileOf(search);
   if (!Resolve(driver.library, "cuDriverGetVersion", driver.DriverGetVersion)) {
     return NoDriver(fmt::format("{} has no cuDriverGetVersion: it is no CUDA driver", driver.path),

@@ -49,7 +49,8 @@ struct WrittenKernel {
 // The first kernel that takes the call with its operands in this layout; without one, the status
 // says why.  Calls whose outputs have no elements launch nothing.
 Result<WrittenKernel> WriteKernel(const OpDef& op, const OpCall& call, LayoutId layout = kRowMajor);
-// The same as the planner asks for it: in channels-last where an input is at hand so, and row-major.
+// The same as the planner asks for it: in channels-last where an input is at hand so, and
+// row-major.
 KernelCandidates WrittenCandidates(const OpDef& op, const OpCall& call,
                                    std::span<const LayoutId> available);
 // The call of `choice`, one of these.

@@ -1,6 +1,6 @@
 // batch_norm, its moments and its inference form: mean and sum of squared distances of parts of a
-// channel, each read once, joined by a second pass; then a pass over all elements, which applies the
-// epilogue.
+// channel, each read once, joined by a second pass; then a pass over all elements, which applies
+// the epilogue.
 #include <fmt/format.h>
 
 #include "ridge/backend/cuda/kernels/channel_text.h"
@@ -11,8 +11,8 @@
 namespace ridge::cuda {
 namespace {
 
-// parts [part][2][C]: mean, and sum of the squared distances from it.  Both follow from distances to
-// the part's first element, so that a large mean costs no digits.
+// parts [part][2][C]: mean, and sum of the squared distances from it.  Both follow from distances
+// to the part's first element, so that a large mean costs no digits.
 constexpr std::string_view kMomentsText = R"cuda(
 RIDGE_KERNEL void moments(const $T* x, R* part_moments) {
   typedef $own Own;
@@ -140,9 +140,9 @@ const char* AddEpilogue(const OpCall& call, size_t first_extra, ChannelOperands&
       pass.inputs.push_back(name);
       second = fmt::format("const R b = (R)Load(p_{}[j].at, k);\n          ", name);
     }
-    steps +=
-        fmt::format("{{\n          const R a = As<{}>(v);\n          {}v = {};\n        }}\n        ",
-                    stored, second, *value);
+    steps += fmt::format(
+        "{{\n          const R a = As<{}>(v);\n          {}v = {};\n        }}\n        ", stored,
+        second, *value);
   }
   return nullptr;
 }
@@ -153,7 +153,8 @@ const char* AddNormal(const OpCall& call, const ChannelShape& shape, size_t firs
   ElementsPass pass{
       .name = "normalize",
       .inputs = {"x"},
-      .channel = "ChannelOf((R)Load(scale, c), (R)Load(shift, c), (R)Load(mean, c), (R)Load(var, c))",
+      .channel =
+          "ChannelOf((R)Load(scale, c), (R)Load(shift, c), (R)Load(mean, c), (R)Load(var, c))",
       .out = "y"};
   operands.AddOutput(call, 0, "y");
   std::string steps;

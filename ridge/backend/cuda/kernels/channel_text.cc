@@ -89,11 +89,11 @@ TextValues ChannelShape::Values(DType dtype) const {
 ChannelShape ShapeOfChannels(const TensorType& x, LayoutId layout) {
   AxisView view = ViewAxis(x.dims, 1);
   if (layout == kChannelsLast) view = {view.outer * view.inner, view.extent, 1};
-  ChannelShape shape{.view = view,
-                     .reduction = ViewReduction({view.outer, view.extent, view.inner},
-                                                {true, false, true}),
-                     .tile = {},
-                     .elements = x.elements()};
+  ChannelShape shape{
+      .view = view,
+      .reduction = ViewReduction({view.outer, view.extent, view.inner}, {true, false, true}),
+      .tile = {},
+      .elements = x.elements()};
   const int64_t bytes = BytesPerElement(x.dtype);
   shape.tile = TileOf(shape.reduction, bytes, kMostBlocks);
   shape.pack = static_cast<int>(std::max(kElementPackBytes / bytes, int64_t{1}));
@@ -122,8 +122,8 @@ std::string ChannelOfElement(const ChannelShape& shape, const std::string& of_ch
 void AppendElements(const ChannelShape& shape, DType dtype, const ChannelOperands& operands,
                     const ElementsPass& pass, KernelText& text) {
   const auto inputs = static_cast<int64_t>(pass.inputs.size());
-  const int64_t each = PacksAhead(shape.elements / shape.pack,
-                                  inputs * shape.pack * BytesPerElement(dtype));
+  const int64_t each =
+      PacksAhead(shape.elements / shape.pack, inputs * shape.pack * BytesPerElement(dtype));
   std::string packs, loads;
   for (const std::string& input : pass.inputs) {
     packs += fmt::format("    Pack<$T, $elements_pack> p_{}[{}];\n", input, each);

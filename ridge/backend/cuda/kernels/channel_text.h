@@ -1,4 +1,5 @@
-// Texts of normalization by channels: x [B,C,...] as [outer, C, inner]; in channels-last inner is 1.
+// Texts of normalization by channels: x [B,C,...] as [outer, C, inner]; in channels-last inner
+// is 1.
 #pragma once
 #include <string>
 
@@ -36,12 +37,12 @@ ChannelShape ShapeOfChannels(const TensorType& x, LayoutId layout);
 
 // A pass over all elements.
 struct ElementsPass {
-  std::string name = {};                  // of the function
-  std::vector<std::string> inputs = {};   // parameters: tensors of x's type
-  std::string channel = {};               // a Channel, of the channel with the number c
-  std::string value = {};                 // statements that store element k of the pack q, from
-                                          // that of p_INPUT[j], and its `channel`
-  std::string out = {};                   // the parameter that q goes to
+  std::string name = {};                 // of the function
+  std::vector<std::string> inputs = {};  // parameters: tensors of x's type
+  std::string channel = {};              // a Channel, of the channel with the number c
+  std::string value = {};                // statements that store element k of the pack q, from
+                                         // that of p_INPUT[j], and its `channel`
+  std::string out = {};                  // the parameter that q goes to
 };
 // Appends it and its launch.  REQUIRES: a type Channel in the text.
 void AppendElements(const ChannelShape& shape, DType dtype, const ChannelOperands& operands,

@@ -2,8 +2,8 @@
 //
 // All steps are computed in R, which is float unless an operand or a step needs double, and rounded
 // to the step's dtype.  Full-size tensors are moved in packs, several of which a thread has under
-// way; an input that is repeated is read where it lies, in packs where it has runs of them, one of a
-// single element once a thread.  A thread reads all it needs of the inputs before it writes, and
+// way; an input that is repeated is read where it lies, in packs where it has runs of them, one of
+// a single element once a thread.  A thread reads all it needs of the inputs before it writes, and
 // writes only where it read: any output may overwrite a full-size input.  In channels-last the same
 // text runs on the arrays as they are stored.
 #include <fmt/format.h>
@@ -200,15 +200,12 @@ class PointwiseWriter {
                                               {"Index", IndexType(elements_)},
                                               {"steps", steps_},
                                               {"stores", stores_}});
-    text.launches = {
-        {"pointwise", BlocksFor(CeilDiv(groups, each_)), kBlockThreads, arguments_}};
+    text.launches = {{"pointwise", BlocksFor(CeilDiv(groups, each_)), kBlockThreads, arguments_}};
     return nullptr;
   }
 
  private:
-  bool IsFull(size_t i) const {
-    return call_.inputs[i].elements() == elements_ && elements_ != 1;
-  }
+  bool IsFull(size_t i) const { return call_.inputs[i].elements() == elements_ && elements_ != 1; }
 
   void ChoosePacks() {
     int64_t narrowest = kPackBytes, widest = 1, read = 0;
@@ -250,8 +247,7 @@ class PointwiseWriter {
   void AddRepeated(size_t i) {
     const Dims strides = BroadcastStrides(call_.inputs[i].dims, types_.dims);
     const InnermostRun run = RunOf(types_.dims, strides);
-    const std::string at =
-        OffsetText(types_.dims, strides, fmt::format("(group * {})", lanes_));
+    const std::string at = OffsetText(types_.dims, strides, fmt::format("(group * {})", lanes_));
     if (run.extent % lanes_ != 0) {
       steps_ += fmt::format("        const R x{0} = (R)Load(i{0}, {1});\n", i,
                             OffsetText(types_.dims, strides, "e"));
@@ -278,9 +274,9 @@ class PointwiseWriter {
                             operand.index);
     }
     const bool rounds = compute_ != StorageType(to);
-    steps_ +=
-        rounds ? fmt::format("          t{} = As<{}>(R({}));\n        }}\n", s, StorageType(to), *value)
-               : fmt::format("          t{} = {};\n        }}\n", s, *value);
+    steps_ += rounds ? fmt::format("          t{} = As<{}>(R({}));\n        }}\n", s,
+                                   StorageType(to), *value)
+                     : fmt::format("          t{} = {};\n        }}\n", s, *value);
     return nullptr;
   }
 
@@ -344,7 +340,10 @@ const char* WriteChannelsLast(const OpDef& op, const OpCall& call, KernelText& t
 }  // namespace
 
 TextKernelDef PointwiseTextKernel() {
-  return {.name = "cuda.pointwise", .ops = {"*"}, .write = WritePointwise, .write_channels_last = WriteChannelsLast};
+  return {.name = "cuda.pointwise",
+          .ops = {"*"},
+          .write = WritePointwise,
+          .write_channels_last = WriteChannelsLast};
 }
 
 }  // namespace ridge::cuda

@@ -1,9 +1,9 @@
 // Texts of reductions: how blocks share out numbers that are each made of many terms.
 //
 // A block takes a tile of `columns` numbers, with `lanes` threads for each; where numbers are
-// neighbours in memory, a column is `wide` of them, which a thread loads at once.  The terms of a number
-// may be cut into parts, each of one tile of its own: their results go to workspace, `outputs` of
-// them for each part, and a second pass joins them.
+// neighbours in memory, a column is `wide` of them, which a thread loads at once.  The terms of a
+// number may be cut into parts, each of one tile of its own: their results go to workspace,
+// `outputs` of them for each part, and a second pass joins them.
 #pragma once
 #include <string>
 #include <utility>
@@ -27,14 +27,14 @@ struct ReduceTile {
   int64_t ColumnTiles() const;
   int64_t Tiles() const;
   int64_t Blocks() const;
-  // columns, lanes, rows, tiles, parts, outputs, packs, span, pack, wide, load: pack * wide, number:
-  // of a column that element k of a load belongs to, threads, scratch: threads * wide, own:
+  // columns, lanes, rows, tiles, parts, outputs, packs, span, pack, wide, load: pack * wide,
+  // number: of a column that element k of a load belongs to, threads, scratch: threads * wide, own:
   // Tile<columns, lanes, rows>
   TextValues Values() const;
 };
 
-// Tile<Columns, Lanes, Rows>: the place of a thread, and BlockJoin over the lanes of a column, of one
-// number or an array.
+// Tile<Columns, Lanes, Rows>: the place of a thread, and BlockJoin over the lanes of a column, of
+// one number or an array.
 std::string_view ReduceTileText();
 
 // A row-major array whose dimensions stay or are reduced.

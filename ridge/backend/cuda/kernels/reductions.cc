@@ -97,7 +97,8 @@ RIDGE_KERNEL void $name(const $T* x, $U* y) {
 }
 )cuda";
 
-constexpr const char* kTake = R"(const Pack<$T, $load> terms = LoadPack<$load>(x + (first + $term), 0);
+constexpr const char* kTake =
+    R"(const Pack<$T, $load> terms = LoadPack<$load>(x + (first + $term), 0);
 #pragma unroll
         for (int k = 0; k < $load; ++k)
           acc[$number] = Join()(acc[$number], Of((R)Load(terms.at, k), $place));)";
@@ -131,7 +132,8 @@ std::string PassText(const ReduceTile& tile, const ReduceView& view, TextValues 
   for (auto& value : tile.Values()) values.push_back(std::move(value));
   values.emplace_back("ahead", tile.pack * tile.wide > 1 ? "4" : "8");
   values.emplace_back("first", view.FirstText("o"));
-  const int64_t elements = std::max(tile.outputs * tile.width, tile.Tiles() * kBlockThreads * tile.wide);
+  const int64_t elements =
+      std::max(tile.outputs * tile.width, tile.Tiles() * kBlockThreads * tile.wide);
   values.emplace_back("Index", IndexType(elements));
   return FillText(kReduceText, values);
 }
@@ -165,19 +167,20 @@ struct ReducePasses {
   void AddTwoPasses(KernelText& text) const {
     const ReduceTile join = TileOfParts(tile.outputs, tile.parts);
     const ReduceView parts = ViewReduction({tile.parts, tile.outputs}, {true, false});
-    text.source += PassText(tile, view,
-                            {{"name", "reduce_parts"},
-                             {"T", StorageType(x.dtype)},
-                             {"U", "Acc"},
-                             {"take", TakeText()},
-                             {"write", fmt::format("y[part * {} + o + k] = acc[k]", tile.outputs)}});
     text.source +=
-        PassText(join, parts,
-                 {{"name", "join_parts"},
-                  {"T", "Acc"},
-                  {"U", StorageType(y.dtype)},
-                  {"take", fmt::format("acc[0] = Join()(acc[0], x[first + {}]);", parts.TermText("e"))},
-                  {"write", "Store(y, o + k, ValueOf(acc[k]))"}});
+        PassText(tile, view,
+                 {{"name", "reduce_parts"},
+                  {"T", StorageType(x.dtype)},
+                  {"U", "Acc"},
+                  {"take", TakeText()},
+                  {"write", fmt::format("y[part * {} + o + k] = acc[k]", tile.outputs)}});
+    text.source += PassText(
+        join, parts,
+        {{"name", "join_parts"},
+         {"T", "Acc"},
+         {"U", StorageType(y.dtype)},
+         {"take", fmt::format("acc[0] = Join()(acc[0], x[first + {}]);", parts.TermText("e"))},
+         {"write", "Store(y, o + k, ValueOf(acc[k]))"}});
     text.workspace_bytes = RoundUp(tile.outputs * tile.parts * accumulator_bytes, 256);
     text.launches = {
         {"reduce_parts", tile.Blocks(), kBlockThreads, {Argument::Input(0), Argument::Workspace()}},
