@@ -47,4 +47,10 @@ std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op) {
   return groups;
 }
 
+std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op) {
+  if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
+  if (op.name == "batch_norm_inference") return {{{0, 5}, {0}, /*rest=*/true}};
+  return UsualReducedGroups(op);
+}
+
 }  // namespace ridge

@@ -43,7 +43,7 @@ class CudaRules : public RewriteRules {
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
-    return UsualReducedGroups(op);
+    return GpuReducedGroups(op);
   }
 
  private:

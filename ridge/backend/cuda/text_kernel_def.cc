@@ -75,10 +75,20 @@ void AddChannelsLast(const OpDef& op, const OpCall& call, KernelCandidates& foun
 
 }  // namespace
 
+namespace {
+
+// What an optimizer writes has the layout of the parameter, whatever its gradient has.
+bool MayBeChannelsLast(const OpDef& op, const OpCall& call, std::span<const LayoutId> available) {
+  if (op.cost_class != CostClass::kOptimizer) return AnyChannelsLast(call, available);
+  return AnyChannelsLast(call, available.first(std::min<size_t>(available.size(), 1)));
+}
+
+}  // namespace
+
 KernelCandidates WrittenCandidates(const OpDef& op, const OpCall& call,
                                    std::span<const LayoutId> available) {
   KernelCandidates found;
-  if (AnyChannelsLast(call, available)) AddChannelsLast(op, call, found);
+  if (MayBeChannelsLast(op, call, available)) AddChannelsLast(op, call, found);
   const Result<WrittenKernel> written = WriteKernel(op, call);
   if (written.ok()) {
     found.choices.push_back(ChoiceOf(op, call, *written));

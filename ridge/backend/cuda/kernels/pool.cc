@@ -1,5 +1,7 @@
-// max_pool, avg_pool: a thread takes an output; where a window has many taps, a warp.
+// max_pool, avg_pool: a thread takes an output; where a window has many taps, a warp.  In
+// channels-last it takes a pack of channels at a position.
 #include "ridge/backend/cuda/kernels/pool_text.h"
+#include "ridge/backend/cuda/kernels/reduce_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 
 namespace ridge::cuda {
@@ -86,41 +88,114 @@ RIDGE_KERNEL void pool(const T* x, T* y$index_parameter) {
 }
 )cuda";
 
+// Group g: channels of an output position of a sample, all stored last.
+constexpr std::string_view kPoolOfChannels = R"cuda(
+RIDGE_KERNEL void pool(const T* x, T* y$index_parameter) {
+  for (Index g = (Index)Thread(); g < $groups; g += (Index)Threads()) {
+    const Index own = g % $groups_of_channels, o = g / $groups_of_channels;
+    const Index ox = o % AxisX::kOutput, oy = o / AxisX::kOutput % AxisY::kOutput;
+    const Index oz = o / (AxisX::kOutput * AxisY::kOutput) % AxisZ::kOutput;
+    const T* sample = x + (i64)(o / $outputs_of_plane) * ($inputs_of_plane * (i64)$channels);
+    Pooled pooled[$pack];
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) pooled[k] = Empty();
+    for (Index kz = AxisZ::FirstTap(oz); kz < AxisZ::EndTap(oz); ++kz)
+      for (Index ky = AxisY::FirstTap(oy); ky < AxisY::EndTap(oy); ++ky)
+        for (Index kx = AxisX::FirstTap(ox); kx < AxisX::EndTap(ox); ++kx) {
+          const Index from = (AxisZ::At(oz, kz) * AxisY::kInput + AxisY::At(oy, ky)) * AxisX::kInput +
+                             AxisX::At(ox, kx);
+          const int tap = (int)((kz * AxisY::kKernel + ky) * AxisX::kKernel + kx);
+          const Pack<T, $pack> p = LoadPack<$pack>(sample, from * $groups_of_channels + own);
+#pragma unroll
+          for (int k = 0; k < $pack; ++k) pooled[k] = Joined(pooled[k], {(R)Load(p.at, k), tap});
+        }
+    Pack<T, $pack> q;
+    $store
+    StorePack(y, g, q);
+  }
+}
+)cuda";
+
+constexpr const char* kStoreMaxPack = R"cuda(Pack<I, $pack> taps;
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) {
+      Store(q.at, k, pooled[k].value);
+      taps.at[k] = pooled[k].tap == 0x7fffffff ? (I)0 : (I)pooled[k].tap;
+    }
+    StorePack(index, g, taps);)cuda";
+constexpr const char* kStoreMeanPack = R"cuda(
+    const Index counted = AxisZ::Taps(oz) * AxisY::Taps(oy) * AxisX::Taps(ox);
+#pragma unroll
+    for (int k = 0; k < $pack; ++k) Store(q.at, k, pooled[k].value / (R)(counted > 1 ? counted : 1));)cuda";
+
 constexpr const char* kStoreMax =
     "Store(y, e, pooled.value);\n    index[e] = pooled.tap == 0x7fffffff ? (I)0 : (I)pooled.tap;";
 constexpr const char* kStoreMean =
     "const Index counted = AxisZ::Taps(oz) * AxisY::Taps(oy) * AxisX::Taps(ox);\n"
     "    Store(y, e, pooled.value / (R)(counted > 1 ? counted : 1));";
 
+std::string AxesAndFunctions(const PoolGeometry& g, bool max, const OpCall& call) {
+  const TensorType& y = call.outputs[0];
+  return PoolAxesText(g, !max && call.integer("count_include_pad") != 0) +
+         FillText(kPoolFunctions, {{"T", StorageType(y.dtype)},
+                                   {"R", ComputeType(y.dtype)},
+                                   {"I", max ? StorageType(call.outputs[1].dtype) : "int"},
+                                   {"empty", max ? "-Infinity<R>()" : "R(0)"},
+                                   {"is_max", max ? "1" : "0"}});
+}
+
+std::vector<Argument> ArgumentsOf(bool max) {
+  std::vector<Argument> arguments = {Argument::Input(0), Argument::Output(0)};
+  if (max) arguments.push_back(Argument::Output(1));
+  return arguments;
+}
+
 const char* WritePool(const OpDef& op, const OpCall& call, KernelText& text) {
   if (!StoresAll(call)) return refusal::kDType;
   const bool max = op.name == "max_pool";
   const PoolGeometry g = PoolGeometryOf(call);
-  const TensorType& y = call.outputs[0];
   const bool of_warp = g.window.taps() >= kManyTaps;
-  const int64_t outputs = y.elements();
-  text.source = PoolAxesText(g, !max && call.integer("count_include_pad") != 0) +
-                FillText(kPoolFunctions, {{"T", StorageType(y.dtype)},
-                                          {"R", ComputeType(y.dtype)},
-                                          {"I", max ? StorageType(call.outputs[1].dtype) : "int"},
-                                          {"empty", max ? "-Infinity<R>()" : "R(0)"},
-                                          {"is_max", max ? "1" : "0"}}) +
+  const int64_t outputs = call.outputs[0].elements();
+  text.source = AxesAndFunctions(g, max, call) +
                 FillText(of_warp ? kPoolOfWarp : kPoolOfThread,
                          {{"index_parameter", max ? ", I* index" : ""},
                           {"outputs", std::to_string(outputs)},
                           {"outputs_of_plane", std::to_string(g.window.outputs())},
                           {"inputs_of_plane", std::to_string(g.window.inputs())},
                           {"store", max ? kStoreMax : kStoreMean}});
-  std::vector<Argument> arguments = {Argument::Input(0), Argument::Output(0)};
-  if (max) arguments.push_back(Argument::Output(1));
-  text.launches = {{"pool", BlocksFor(of_warp ? outputs * 32 : outputs), kBlockThreads, arguments}};
+  text.launches = {
+      {"pool", BlocksFor(of_warp ? outputs * 32 : outputs), kBlockThreads, ArgumentsOf(max)}};
+  return nullptr;
+}
+
+const char* WritePoolChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  if (!StoresAll(call)) return refusal::kDType;
+  const TensorType& y = call.outputs[0];
+  // Outputs of one position are row-major in both layouts; x may still be in channels-last.
+  if (!HasLayouts(call.inputs[0])) return refusal::kLayout;
+  const bool max = op.name == "max_pool";
+  const PoolGeometry g = PoolGeometryOf(call);
+  const int64_t pack = ChannelPack(g.channels, y.dtype), groups = y.elements() / pack;
+  TextValues values = {{"index_parameter", max ? ", I* index" : ""},
+                       {"pack", std::to_string(pack)},
+                       {"groups", std::to_string(groups)},
+                       {"groups_of_channels", std::to_string(g.channels / pack)},
+                       {"channels", std::to_string(g.channels)},
+                       {"outputs_of_plane", std::to_string(g.window.outputs())},
+                       {"inputs_of_plane", std::to_string(g.window.inputs())}};
+  values.emplace_back("store", FillText(max ? kStoreMaxPack : kStoreMeanPack, values));
+  text.source = AxesAndFunctions(g, max, call) + FillText(kPoolOfChannels, values);
+  text.launches = {{"pool", BlocksFor(groups), kBlockThreads, ArgumentsOf(max)}};
   return nullptr;
 }
 
 }  // namespace
 
 TextKernelDef PoolTextKernel() {
-  return {.name = "cuda.pool", .ops = {"max_pool", "avg_pool"}, .write = WritePool};
+  return {.name = "cuda.pool",
+          .ops = {"max_pool", "avg_pool"},
+          .write = WritePool,
+          .write_channels_last = WritePoolChannelsLast};
 }
 
 }  // namespace ridge::cuda
