@@ -1,5 +1,6 @@
 #include "ridge/backend/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <map>
 
 #include "ridge/backend/cuda/cuda_kernel.h"
@@ -30,6 +31,13 @@ class CudaRules : public RewriteRules {
       if (library->Knows(op)) return FusesIn(*library, op, call);
     }
     return WriteKernel(op, call).ok();
+  }
+  // Addresses that tensor cores read and write are multiples of 16 bytes.
+  ProductMultiple MultipleOfProducts() const override {
+    static const OpDef& matmul = *FindOp("matmul");
+    const bool by_library = std::any_of(libraries_.begin(), libraries_.end(),
+                                        [](const auto& library) { return library->Knows(matmul); });
+    return by_library ? ProductMultiple{8, 64} : ProductMultiple{};
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {

@@ -36,9 +36,10 @@ class GpuKernels : public WithGpu {};
 TEST_F(GpuKernels, AgreeWithTheReference) {
   Result<KernelCompiler> compiler = KernelCompiler::Open(device_->gpu(), CubinFolder());
   ASSERT_TRUE(compiler.ok()) << compiler.status().message();
-  const auto backend = MakeCudaBackend(
-      *device_, *std::move(compiler),
-      OpenLibraries(*device_, SearchForToolkit(), [](const std::string& text) { fmt::print("{}\n", text); }));
+  const auto backend =
+      MakeCudaBackend(*device_, *std::move(compiler),
+                      OpenLibraries(*device_, SearchForToolkit(),
+                                    [](const std::string& text) { fmt::print("{}\n", text); }));
   std::map<std::string, int> cases, first;
   int checked = 0;
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {

@@ -69,8 +69,7 @@ Status LtDescriptors::Make(const CublasLt& library, const Product& product) {
   uint32_t epilogue = (product.relu ? kLtRelu : 0) | (product.has_bias ? kLtBias : 0);
   if (epilogue == 0) epilogue = kLtDefault;
   RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kEpilogue, epilogue));
-  if (product.has_bias)
-    RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kBiasType, product.y.type));
+  if (product.has_bias) RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kBiasType, product.y.type));
   return MakeMatrices();
 }
 
@@ -103,7 +102,8 @@ Status LtDescriptors::SetPreference(LtPreferenceHandle preference, const LtLimit
   };
   RIDGE_RETURN_IF_ERROR(
       set(Attribute::kWorkspaceBytes, static_cast<uint64_t>(limits.workspace_bytes)));
-  RIDGE_RETURN_IF_ERROR(set(Attribute::kReductions, kLtReduceInComputeType | kLtReduceInOutputType));
+  RIDGE_RETURN_IF_ERROR(
+      set(Attribute::kReductions, kLtReduceInComputeType | kLtReduceInOutputType));
   RIDGE_RETURN_IF_ERROR(align(Attribute::kAlignmentA, product_.b));
   RIDGE_RETURN_IF_ERROR(align(Attribute::kAlignmentB, product_.a));
   RIDGE_RETURN_IF_ERROR(align(Attribute::kAlignmentC, product_.y));

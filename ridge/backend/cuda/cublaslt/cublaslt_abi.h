@@ -72,32 +72,31 @@ struct LtHeuristic {
 };
 
 // F(name, parameters), for each function that is used: cublasLt<name>.
-#define RIDGE_CUBLASLT_FUNCTIONS(F)                                                               \
-  F(Create, (LtHandle * handle))                                                                  \
-  F(Destroy, (LtHandle handle))                                                                   \
-  F(MatmulDescCreate, (LtProductHandle * product, LtCompute compute, LtType scale))               \
-  F(MatmulDescSetAttribute,                                                                       \
-    (LtProductHandle product, LtProductAttribute attribute, const void* value, size_t bytes))     \
-  F(MatmulDescDestroy, (LtProductHandle product))                                                 \
-  F(MatrixLayoutCreate,                                                                           \
-    (LtMatrixHandle * matrix, LtType type, uint64_t rows, uint64_t columns, int64_t stride))      \
-  F(MatrixLayoutSetAttribute,                                                                     \
-    (LtMatrixHandle matrix, LtMatrixAttribute attribute, const void* value, size_t bytes))        \
-  F(MatrixLayoutDestroy, (LtMatrixHandle matrix))                                                 \
-  F(MatmulPreferenceCreate, (LtPreferenceHandle * preference))                                    \
-  F(MatmulPreferenceSetAttribute, (LtPreferenceHandle preference,                                 \
-                                   LtPreferenceAttribute attribute, const void* value,            \
-                                   size_t bytes))                                                 \
-  F(MatmulPreferenceDestroy, (LtPreferenceHandle preference))                                     \
-  F(MatmulAlgoGetHeuristic,                                                                       \
-    (LtHandle handle, LtProductHandle product, LtMatrixHandle a, LtMatrixHandle b,                \
-     LtMatrixHandle c, LtMatrixHandle d, LtPreferenceHandle preference, int wanted,               \
-     LtHeuristic* found, int* count))                                                             \
-  F(Matmul, (LtHandle handle, LtProductHandle product, const void* alpha, const void* a,          \
-             LtMatrixHandle a_matrix, const void* b, LtMatrixHandle b_matrix, const void* beta,   \
-             const void* c, LtMatrixHandle c_matrix, void* d, LtMatrixHandle d_matrix,            \
-             const LtAlgorithm* algorithm, void* workspace, size_t workspace_bytes,               \
-             StreamHandle stream))
+#define RIDGE_CUBLASLT_FUNCTIONS(F)                                                                \
+  F(Create, (LtHandle * handle))                                                                   \
+  F(Destroy, (LtHandle handle))                                                                    \
+  F(MatmulDescCreate, (LtProductHandle * product, LtCompute compute, LtType scale))                \
+  F(MatmulDescSetAttribute,                                                                        \
+    (LtProductHandle product, LtProductAttribute attribute, const void* value, size_t bytes))      \
+  F(MatmulDescDestroy, (LtProductHandle product))                                                  \
+  F(MatrixLayoutCreate,                                                                            \
+    (LtMatrixHandle * matrix, LtType type, uint64_t rows, uint64_t columns, int64_t stride))       \
+  F(MatrixLayoutSetAttribute,                                                                      \
+    (LtMatrixHandle matrix, LtMatrixAttribute attribute, const void* value, size_t bytes))         \
+  F(MatrixLayoutDestroy, (LtMatrixHandle matrix))                                                  \
+  F(MatmulPreferenceCreate, (LtPreferenceHandle * preference))                                     \
+  F(MatmulPreferenceSetAttribute, (LtPreferenceHandle preference, LtPreferenceAttribute attribute, \
+                                   const void* value, size_t bytes))                               \
+  F(MatmulPreferenceDestroy, (LtPreferenceHandle preference))                                      \
+  F(MatmulAlgoGetHeuristic,                                                                        \
+    (LtHandle handle, LtProductHandle product, LtMatrixHandle a, LtMatrixHandle b,                 \
+     LtMatrixHandle c, LtMatrixHandle d, LtPreferenceHandle preference, int wanted,                \
+     LtHeuristic* found, int* count))                                                              \
+  F(Matmul,                                                                                        \
+    (LtHandle handle, LtProductHandle product, const void* alpha, const void* a,                   \
+     LtMatrixHandle a_matrix, const void* b, LtMatrixHandle b_matrix, const void* beta,            \
+     const void* c, LtMatrixHandle c_matrix, void* d, LtMatrixHandle d_matrix,                     \
+     const LtAlgorithm* algorithm, void* workspace, size_t workspace_bytes, StreamHandle stream))
 
 // The functions of a library that was opened.
 struct LtTable {

@@ -121,8 +121,7 @@ class MatmulLibrary : public KernelLibrary {
                     fmt::format("{}: {} chooses otherwise than when it was planned: {}", call.where,
                                 version_, answer.refusal));
     }
-    auto kernel =
-        std::make_unique<MatmulKernel>(device_.context(), library_, handle_, answer);
+    auto kernel = std::make_unique<MatmulKernel>(device_.context(), library_, handle_, answer);
     std::unique_ptr<Kernel> narrow_bias;
     if (answer.product.narrows_bias) {
       RIDGE_ASSIGN_OR_RETURN(narrow_bias, MakeCast(call));
