@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ridge/backend/cuda/cuda_backend.h"
+#include "ridge/backend/cuda/libraries.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
 
 namespace ridge::cli {
@@ -24,6 +25,7 @@ int64_t LimitBytes(const DeviceMemory& most, int64_t held, int64_t free) {
 }  // namespace
 
 Result<OpenedMachine> OpenCudaMachine(int ordinal, const DeviceMemory& most,
+                                      const cuda::LibraryOptions& options,
                                       const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(const cuda::Driver driver, cuda::LoadDriver());
   RIDGE_RETURN_IF_ERROR(driver.Initialize());
@@ -31,14 +33,17 @@ Result<OpenedMachine> OpenCudaMachine(int ordinal, const DeviceMemory& most,
                          cuda::CudaDevice::Open(driver, ordinal));
   RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
                          cuda::KernelCompiler::Open(device->gpu(), cuda::CubinFolder()));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t free, device->FreeBytes());
-  const int64_t held = device->gpu().memory_bytes - free;
   say(fmt::format("cuda:{} {}: kernels are compiled by NVRTC {} when they are met first", ordinal,
                   device->gpu().name, compiler.nvrtc().version()));
+  // What they take of the GPU is held by the runtime.
+  cuda::KernelLibraries libraries =
+      cuda::OpenLibraries(*device, cuda::SearchForToolkit(), say, options);
+  RIDGE_ASSIGN_OR_RETURN(const int64_t free, device->FreeBytes());
+  const int64_t held = device->gpu().memory_bytes - free;
   OpenedMachine opened;
   opened.machine.profile = ProfileOf(*device, held);
   opened.machine.memory_bytes = LimitBytes(most, held, free);
-  opened.backend = cuda::MakeCudaBackend(*device, std::move(compiler));
+  opened.backend = cuda::MakeCudaBackend(*device, std::move(compiler), std::move(libraries));
   opened.device = std::move(device);
   opened.machine.backend = opened.backend.get();
   return opened;

@@ -128,7 +128,8 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
           .intra_op = options.intra_op,
           .inter_op = options.inter_op,
           .conv = options.conv,
-          .kernels = options.kernels};
+          .kernels = options.kernels,
+          .tf32 = options.precision == "tf32"};
 }
 
 void OpenedMachine::PlanRanks(int64_t ranks) {
@@ -154,7 +155,7 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
   if (gpu) {
     RIDGE_ASSIGN_OR_RETURN(const DeviceMemory most, ParseDeviceMemory(choice.device_memory));
-    return OpenCudaMachine(*gpu, most, say);
+    return OpenCudaMachine(*gpu, most, {.tf32 = choice.tf32}, say);
   }
   RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
   const int threads = team.threads;

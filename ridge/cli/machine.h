@@ -23,6 +23,7 @@ struct MachineChoice {
   std::string inter_op = "1";       // --inter-op
   std::string conv = "direct";      // --conv
   std::string kernels = "default";  // --kernels; "all": every one, for timing them
+  bool tf32 = false;                // a GPU rounds products of f32 to it
   bool times = true;                // with tuned: those of this machine; else the caller has others
 };
 

@@ -1,6 +1,8 @@
 #include "ridge/backend/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "ridge/backend/cuda/cuda_kernel.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
@@ -11,6 +13,9 @@
 
 namespace ridge::cuda {
 namespace {
+
+// Of a kernel of ours where a library has one too: ours use no units for products.
+constexpr double kBesideLibrary = 0.05;
 
 class CudaRules : public RewriteRules {
  public:
@@ -30,6 +35,11 @@ class CudaRules : public RewriteRules {
       if (library->Knows(op)) return FusesIn(*library, op, call);
     }
     return WriteKernel(op, call).ok();
+  }
+  bool GivesF32Sums(const OpDef& op) const override {
+    return std::all_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
+      return !library->Knows(op) || library->GivesF32Sums(op);
+    });
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
@@ -67,8 +77,12 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) library->AddCandidates(op, call, available, found);
     }
+    const double efficiency = found.choices.empty() ? 1 : kBesideLibrary;
     KernelCandidates written = WrittenCandidates(op, call, available);
-    for (KernelChoice& choice : written.choices) found.choices.push_back(std::move(choice));
+    for (KernelChoice& choice : written.choices) {
+      choice.efficiency *= efficiency;
+      found.choices.push_back(std::move(choice));
+    }
     for (KernelRefusal& refusal : written.refusals) found.refusals.push_back(std::move(refusal));
     for (KernelChoice& choice : found.choices) TakeEitherLayout(call, available, choice);
     return found;
@@ -84,6 +98,17 @@ class CudaBackend : public Backend {
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
+  }
+
+  void Prepare(std::span<const KernelRequest> requests) override {
+    std::set<std::string> sources;
+    for (const KernelRequest& request : requests) {
+      if (IsOfLibrary(*request.choice)) continue;
+      const Result<WrittenKernel> written =
+          WriteChoice(*request.op, *request.call, *request.choice);
+      if (written.ok() && !written->text.launches.empty()) sources.insert(written->text.source);
+    }
+    compiler_.CompileAll({sources.begin(), sources.end()});
   }
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
@@ -104,10 +129,16 @@ class CudaBackend : public Backend {
   }
 
  private:
+  bool IsOfLibrary(const KernelChoice& choice) const {
+    return std::any_of(libraries_.begin(), libraries_.end(),
+                       [&](const auto& library) { return library->Makes(choice); });
+  }
+
   Result<std::unique_ptr<Kernel>> KernelOf(KernelText text) {
     RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudaModule> module, ModuleOf(text));
     return CudaKernel::Create(device_.context(), std::move(module), std::move(text.launches));
   }
+
   // Nodes of equal text share one as long as one of them lives.
   Result<std::shared_ptr<CudaModule>> ModuleOf(const KernelText& text) {
     if (text.launches.empty()) return std::shared_ptr<CudaModule>();

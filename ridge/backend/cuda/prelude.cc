@@ -35,6 +35,12 @@ template <class R> RIDGE_FUNCTION R Limited(R x, R low, R high) {
   return x < low ? low : x > high ? high : x;
 }
 
+// Whole where the exact result is: a GPU's pow(3, 1) may be the number below 3.
+template <class R> RIDGE_FUNCTION R Power(R a, R b) {
+  const R y = pow(a, b);
+  return b >= R(0) && b == rint(b) && a == rint(a) ? rint(y) : y;
+}
+
 // Conversions of 16 bits: to nearest even; NaN stays NaN.
 RIDGE_FUNCTION float FromBF16(u16 bits) { return __uint_as_float((u32)bits << 16); }
 #ifdef __CUDA_ARCH__
@@ -159,6 +165,7 @@ template <class R, class F> RIDGE_FUNCTION R BlockFold(R x, R empty, R* scratch,
   for (int distance = 16; distance > 0; distance >>= 1)
     x = fold(x, __shfl_xor_sync(0xffffffffu, x, distance));
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (warps == 1) return x;
   if (lane == 0) scratch[warp] = x;
   __syncthreads();
   x = lane < warps ? scratch[lane] : empty;

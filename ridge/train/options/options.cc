@@ -77,12 +77,12 @@ bool IsGpu(const TrainOptions& o) { return o.device == "cuda" || o.device.starts
 // Devices that are not here may have more.
 Status CheckPrecision(const TrainOptions& o) {
   const bool is_here = o.device == "cpu" || IsGpu(o);
-  if (!is_here || (o.precision != "f16" && o.precision != "tf32")) return Status();
+  const bool runs = o.precision != "f16" && (o.precision != "tf32" || IsGpu(o));
+  if (!is_here || runs) return Status();
   const char* why = o.precision == "f16"
                         ? "nothing here trains in f16; bf16 takes the same bytes and needs no loss "
                           "scaling"
-                    : IsGpu(o) ? "the kernels for GPUs multiply f32 exactly"
-                               : "tf32 is of NVIDIA GPUs; the CPU trains in f32 or bf16";
+                        : "tf32 is of NVIDIA GPUs; the CPU trains in f32 or bf16";
   return Status(ErrorCode::kUnsupported,
                 fmt::format("--precision {}: {}. hint: --precision auto", o.precision, why));
 }

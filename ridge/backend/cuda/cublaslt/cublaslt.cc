@@ -1,0 +1,146 @@
+#include "ridge/backend/cuda/cublaslt/cublaslt.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ridge::cuda {
+namespace {
+
+constexpr char kWheel[] = "nvidia-cublas";
+
+template <typename Function>
+bool FindIn(void* library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, symbol));
+  return function != nullptr;
+}
+
+// The name of a function that is not there; nullptr: all are.
+const char* FindAll(void* library, LtTable& table) {
+  const char* missing = nullptr;
+#define RIDGE_CUBLASLT_FIND(name, ...) \
+  if (!FindIn(library, "cublasLt" #name, table.name)) missing = "cublasLt" #name;
+  RIDGE_CUBLASLT_FUNCTIONS(RIDGE_CUBLASLT_FIND)
+  RIDGE_CUBLASLT_FIND(GetVersion)
+  RIDGE_CUBLASLT_FIND(GetStatusName)
+#undef RIDGE_CUBLASLT_FIND
+  return missing;
+}
+
+}  // namespace
+
+Result<CublasLt> CublasLt::Open(const LibrarySearch& search) {
+  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary library,
+                         OpenToolkitLibrary(search, "cuBLASLt", {"libcublasLt.so.13"}, kWheel));
+  CublasLt lt;
+  lt.path = library.path;
+  if (const char* missing = FindAll(library.handle, lt); missing != nullptr) {
+    return Status(ErrorCode::kDevice, fmt::format("{} has no {}. hint: pip install --upgrade {}",
+                                                  lt.path, missing, kWheel));
+  }
+  const size_t number = lt.GetVersion();
+  lt.version = fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  return lt;
+}
+
+Status CublasLt::Check(LtCode code, const char* function) const {
+  if (code == LtCode::kSuccess) return Status();
+  return Status(ErrorCode::kDevice, fmt::format("{} failed: {} ({})", function, GetStatusName(code),
+                                                static_cast<int>(code)));
+}
+
+LtDescriptors::~LtDescriptors() {
+  for (LtMatrixHandle matrix : {a_, b_, y_}) {
+    if (matrix != nullptr) library_->MatrixLayoutDestroy(matrix);
+  }
+  if (product_handle_ != nullptr) library_->MatmulDescDestroy(product_handle_);
+}
+
+Status LtDescriptors::Make(const CublasLt& library, const Product& product) {
+  library_ = &library;
+  product_ = product;
+  const LtType scale = product.compute == LtCompute::kF64 ? LtType::kF64 : LtType::kF32;
+  RIDGE_RETURN_IF_ERROR(
+      RIDGE_LT(library, MatmulDescCreate, &product_handle_, product.compute, scale));
+  const auto operation = [](bool transposed) { return transposed ? kLtTransposed : kLtPlain; };
+  RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kTransposeA, operation(product.transpose_b)));
+  RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kTransposeB, operation(product.transpose_a)));
+  uint32_t epilogue = (product.relu ? kLtRelu : 0) | (product.has_bias ? kLtBias : 0);
+  if (epilogue == 0) epilogue = kLtDefault;
+  RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kEpilogue, epilogue));
+  if (product.has_bias) RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kBiasType, product.y.type));
+  return MakeMatrices();
+}
+
+Status LtDescriptors::MakeMatrices() {
+  RIDGE_RETURN_IF_ERROR(MakeMatrix(product_.a, a_));
+  RIDGE_RETURN_IF_ERROR(MakeMatrix(product_.b, b_));
+  return MakeMatrix(product_.y, y_);
+}
+
+Status LtDescriptors::MakeMatrix(const ProductMatrix& matrix, LtMatrixHandle& made) const {
+  RIDGE_RETURN_IF_ERROR(RIDGE_LT(*library_, MatrixLayoutCreate, &made, matrix.type,
+                                 static_cast<uint64_t>(matrix.columns),
+                                 static_cast<uint64_t>(matrix.rows), matrix.columns));
+  if (matrix.batch == 1) return Status();
+  const auto batch = static_cast<int32_t>(matrix.batch);
+  RIDGE_RETURN_IF_ERROR(RIDGE_LT(*library_, MatrixLayoutSetAttribute, made,
+                                 LtMatrixAttribute::kBatch, &batch, sizeof batch));
+  return RIDGE_LT(*library_, MatrixLayoutSetAttribute, made, LtMatrixAttribute::kBatchStride,
+                  &matrix.batch_stride, sizeof matrix.batch_stride);
+}
+
+Status LtDescriptors::SetPreference(LtPreferenceHandle preference, const LtLimits& limits) const {
+  using Attribute = LtPreferenceAttribute;
+  const auto set = [&](Attribute attribute, const auto& value) {
+    return RIDGE_LT(*library_, MatmulPreferenceSetAttribute, preference, attribute, &value,
+                    sizeof value);
+  };
+  const auto align = [&](Attribute attribute, const ProductMatrix& matrix) {
+    return set(attribute, static_cast<uint32_t>(matrix.AlignmentBytes(limits.alignment_bytes)));
+  };
+  RIDGE_RETURN_IF_ERROR(
+      set(Attribute::kWorkspaceBytes, static_cast<uint64_t>(limits.workspace_bytes)));
+  RIDGE_RETURN_IF_ERROR(
+      set(Attribute::kReductions, kLtReduceInComputeType | kLtReduceInOutputType));
+  RIDGE_RETURN_IF_ERROR(align(Attribute::kAlignmentA, product_.b));
+  RIDGE_RETURN_IF_ERROR(align(Attribute::kAlignmentB, product_.a));
+  RIDGE_RETURN_IF_ERROR(align(Attribute::kAlignmentC, product_.y));
+  return align(Attribute::kAlignmentD, product_.y);
+}
+
+Result<LtHeuristic> LtDescriptors::Choose(LtHandle handle, const LtLimits& limits) const {
+  LtPreferenceHandle preference = nullptr;
+  RIDGE_RETURN_IF_ERROR(RIDGE_LT(*library_, MatmulPreferenceCreate, &preference));
+  LtHeuristic found{};
+  int count = 0;
+  Status status = SetPreference(preference, limits);
+  if (status.ok()) {
+    status = RIDGE_LT(*library_, MatmulAlgoGetHeuristic, handle, product_handle_, b_, a_, y_, y_,
+                      preference, 1, &found, &count);
+  }
+  library_->MatmulPreferenceDestroy(preference);
+  RIDGE_RETURN_IF_ERROR(status);
+  const LtCode state = count == 1 ? found.state : LtCode::kNotSupported;
+  RIDGE_RETURN_IF_ERROR(library_->Check(state, "cublasLtMatmulAlgoGetHeuristic"));
+  return found;
+}
+
+Status LtDescriptors::Enqueue(LtHandle handle, StreamHandle stream, const LtAlgorithm& algorithm,
+                              const Operands& operands) {
+  static constexpr float kOnes[2] = {1, 0};
+  static constexpr double kWideOnes[2] = {1, 0};
+  const bool wide = product_.compute == LtCompute::kF64;
+  const auto scale = [wide](bool on) {
+    const int at = on ? 0 : 1;
+    return wide ? static_cast<const void*>(&kWideOnes[at]) : &kOnes[at];
+  };
+  if (product_.has_bias) RIDGE_RETURN_IF_ERROR(Set(LtProductAttribute::kBias, operands.bias));
+  const bool adds = operands.added != nullptr;
+  return RIDGE_LT(*library_, Matmul, handle, product_handle_, scale(true), operands.b, b_,
+                  operands.a, a_, scale(adds), adds ? operands.added : operands.y, y_, operands.y,
+                  y_, &algorithm, operands.workspace, operands.workspace_bytes, stream);
+}
+
+}  // namespace ridge::cuda
