@@ -72,7 +72,8 @@ constexpr const char* kAddShare = R"cuda(
               sums[k] += (R)Load(slopes[i].at, k) / (R)(counted > 1 ? counted : 1);
 )cuda";
 
-// Outputs along a row whose windows hold a position, of which so many are loaded before one is used.
+// Outputs along a row whose windows hold a position, of which so many are loaded before one is
+// used.
 int64_t OutputsAtOnce(const WindowAxis& axis) {
   constexpr int64_t kMost = 4;
   return std::clamp<int64_t>(CeilDiv(axis.span(), axis.stride), 1, kMost);
