@@ -37,13 +37,13 @@ struct Work {
   void* workspace;
 };
 
-cuda::DriverCode RunWork(void* argument, bool skipped) {
-  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
-  if (skipped) return cuda::DriverCode::kSuccess;
-  std::memset(work->workspace, 0xff, kWorkspace);
-  RunGraph(work->question, work->tensors);
+cuda::DriverCode RunWork(void* argument) {
+  const Work& work = *static_cast<Work*>(argument);
+  std::memset(work.workspace, 0xff, kWorkspace);
+  RunGraph(work.question, work.tensors);
   return cuda::DriverCode::kSuccess;
 }
+void FreeWork(void* argument) { delete static_cast<Work*>(argument); }
 
 template <typename Function>
 Function OfDriver(const char* name) {
@@ -91,7 +91,7 @@ int32_t Enqueue(void* made, void* stream, void* const* tensors, void* workspace,
   }
   const auto handle = static_cast<cuda::StreamHandle>(stream);
   const auto launch = OfDriver<LaunchFunction>("ridge_fake_cuda_launch");
-  const bool ok = launch(handle, RunWork, work.release()) == cuda::DriverCode::kSuccess;
+  const bool ok = launch(handle, RunWork, work.release(), FreeWork) == cuda::DriverCode::kSuccess;
   return ok ? 0 : Fail("the launch failed", error, bytes);
 }
 

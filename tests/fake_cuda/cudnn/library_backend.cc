@@ -28,11 +28,11 @@ struct Copy {
   }
 };
 
-cuda::DriverCode RunCopy(void* argument, bool skipped) {
-  const std::unique_ptr<Copy> copy(static_cast<Copy*>(argument));
-  if (!skipped) copy->Run();
+cuda::DriverCode RunCopy(void* argument) {
+  static_cast<const Copy*>(argument)->Run();
   return cuda::DriverCode::kSuccess;
 }
+void FreeCopy(void* argument) { delete static_cast<Copy*>(argument); }
 
 class ReorderKernel : public Kernel {
  public:
@@ -44,9 +44,9 @@ class ReorderKernel : public Kernel {
     };
     auto copy = std::make_unique<Copy>(
         Copy{type_, to_ == cuda::kChannelsLast, host(buffers.inputs[0]), host(buffers.outputs[0])});
-    return gpu_.driver.Check(
-        gpu_.hooks.launch(static_cast<cuda::CudaStream&>(stream).handle(), RunCopy, copy.release()),
-        "cuLaunchKernel");
+    return gpu_.driver.Check(gpu_.hooks.launch(static_cast<cuda::CudaStream&>(stream).handle(),
+                                               RunCopy, copy.release(), FreeCopy),
+                             "cuLaunchKernel");
   }
 
  private:
