@@ -37,8 +37,7 @@ Tensor Reordered(Backend& backend, const Tensor& from, LayoutId layout) {
   Tensor result(from.type()), workspace({DType::kU8, {0}});
   const void* const in = from.data();
   void* const out = result.mutable_data();
-  const Status status =
-      cpu::RunOnHost(**kernel, {{&in, 1}, {&out, 1}, workspace.mutable_data()});
+  const Status status = cpu::RunOnHost(**kernel, {{&in, 1}, {&out, 1}, workspace.mutable_data()});
   EXPECT_TRUE(status.ok()) << status.message();
   return result;
 }

@@ -19,8 +19,8 @@ TEST(CudaLayouts, ChannelsComeLast) {
 TEST(CudaLayouts, OneChannelOrOnePositionIsTheSameInBoth) {
   EXPECT_TRUE(HasLayouts(Type({2, 3, 5, 7})));
   EXPECT_TRUE(HasLayouts(Type({1, 3, 1, 2})));
-  for (const Dims& dims : {Dims{2, 1, 5, 7}, Dims{2, 3, 1, 1}, Dims{0, 3, 5, 7}, Dims{3, 5},
-                           Dims{2, 3, 2, 2, 2, 2}})
+  for (const Dims& dims :
+       {Dims{2, 1, 5, 7}, Dims{2, 3, 1, 1}, Dims{0, 3, 5, 7}, Dims{3, 5}, Dims{2, 3, 2, 2, 2, 2}})
     EXPECT_FALSE(HasLayouts(Type(dims))) << DimsToString(dims);
 }
 
