@@ -16,6 +16,17 @@ namespace {
 
 // Of a kernel of ours where a library has one too: ours use no units for products.
 constexpr double kBesideLibrary = 0.05;
+// Of a library's convolution in row-major where it has one in channels-last too: units for products
+// take the channels of a position, so others come by copies.
+constexpr double kRowMajorConv = 0.3;
+
+void PreferChannelsLast(const OpCall& call, std::vector<KernelChoice>& choices) {
+  const auto last = [&](const KernelChoice& choice) { return IsChannelsLast(call, choice); };
+  if (std::none_of(choices.begin(), choices.end(), last)) return;
+  for (KernelChoice& choice : choices) {
+    if (!last(choice)) choice.efficiency *= kRowMajorConv;
+  }
+}
 
 class CudaRules : public RewriteRules {
  public:
@@ -87,6 +98,7 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) library->AddCandidates(op, call, available, found);
     }
+    if (op.cost_class == CostClass::kConv) PreferChannelsLast(call, found.choices);
     const double efficiency = found.choices.empty() ? 1 : kBesideLibrary;
     KernelCandidates written = WrittenCandidates(op, call, available);
     for (KernelChoice& choice : written.choices) {
