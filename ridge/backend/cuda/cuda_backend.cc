@@ -41,6 +41,11 @@ class CudaRules : public RewriteRules {
       return !library->Knows(op) || library->GivesF32Sums(op);
     });
   }
+  bool GivesBiasGradient(DType operands) const override {
+    return std::all_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
+      return library->GivesBiasGradient(operands);
+    });
+  }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
     return GpuReducedGroups(op);
