@@ -133,8 +133,14 @@ function(ridge_compare_cuda_header target)
     return()
   endif()
   set_property(GLOBAL APPEND PROPERTY RIDGE_DEPENDENCY_ROWS "  found    cuda.h")
-  target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/fake_cuda/header/abi_test.cc")
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/fake_cuda/header/abi_test.cc" PROPERTIES
+  set(compared abi_test)
+  if(EXISTS "${RIDGE_CUDA_HEADER}/cublasLt.h")
+    list(APPEND compared cublaslt_abi_test)
+  endif()
+  list(TRANSFORM compared PREPEND "${PROJECT_SOURCE_DIR}/tests/fake_cuda/header/")
+  list(TRANSFORM compared APPEND ".cc")
+  target_sources(${target} PRIVATE ${compared})
+  set_source_files_properties(${compared} PROPERTIES
     SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-isystem${RIDGE_CUDA_HEADER}")
 endfunction()
 
@@ -185,7 +191,12 @@ function(ridge_add_fake_cuda layers)
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
   set_target_properties(ridge_partial_cuda PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
-  foreach(target ridge_fake_cuda ridge_fake_nvrtc ridge_partial_cuda)
+  add_library(ridge_fake_cublaslt SHARED "${folder}/cublaslt/fake_cublaslt.cc"
+              "${folder}/cublaslt/lt_product.cc")
+  target_link_libraries(ridge_fake_cublaslt PRIVATE ridge_fake_cuda ridge_core)
+  set_target_properties(ridge_fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SOVERSION 13
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
+  foreach(target ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt ridge_partial_cuda)
     target_link_libraries(${target} PRIVATE ridge_options)
   endforeach()
   ridge_add_fake_cudnn("${folder}/cudnn")
@@ -195,8 +206,8 @@ function(ridge_add_fake_cuda layers)
        "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc" "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc")
   ridge_add_test_program(ridge_fake_cuda_test SOURCES ${tests} LINK ${layers})
   if(TARGET ridge_fake_cuda_test)
-    add_dependencies(ridge_fake_cuda_test ridge_fake_cuda ridge_fake_nvrtc ridge_partial_cuda
-                     ridge_fake_cudnn)
+    add_dependencies(ridge_fake_cuda_test ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt
+                     ridge_fake_cudnn ridge_partial_cuda)
     target_compile_definitions(ridge_fake_cuda_test
                                PRIVATE "RIDGE_FAKE_CUDA_FOLDER=\"${PROJECT_BINARY_DIR}/fake_cuda\"")
     ridge_compare_cuda_header(ridge_fake_cuda_test)
@@ -208,7 +219,8 @@ function(ridge_add_fake_cuda layers)
             "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc"
     LINK ridge_backend)
   if(TARGET ridge_gpu_test)
-    add_dependencies(ridge_gpu_test ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cudnn)
+    add_dependencies(ridge_gpu_test ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt
+                     ridge_fake_cudnn)
     add_test(NAME ridge_gpu_test_on_fake COMMAND ridge_gpu_test --gtest_brief=1)
     ridge_set_test_properties(ridge_gpu_test_on_fake fast 1200)
     set_property(TEST ridge_gpu_test_on_fake APPEND PROPERTY

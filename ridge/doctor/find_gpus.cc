@@ -183,6 +183,7 @@ Probe::Cuda FindCuda(const ProbePlace& place) {
   }
   if (place.driver != nullptr && MayHaveDriver(place, cuda)) cuda.answer = place.driver();
   cuda.toolkits = FindToolkits(place);
+  cuda.cublaslt = FindLibraries(place, folders, "libcublasLt");
   cuda.cudnn = FindLibraries(place, folders, "libcudnn");
   cuda.nccl = FindLibraries(place, folders, "libnccl");
   return cuda;

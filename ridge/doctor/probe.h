@@ -80,8 +80,8 @@ struct Probe {
     std::string library_path;        // LD_LIBRARY_PATH
     std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES
     std::vector<Gpu> gpus;
-    std::vector<Library> toolkits, cudnn, nccl;  // in the order of the loader's search
-    std::optional<CudaAnswer> answer;            // none: there is nothing to ask
+    std::vector<Library> toolkits, cublaslt, cudnn, nccl;  // in the order of the loader's search
+    std::optional<CudaAnswer> answer;                      // none: there is nothing to ask
   };
   struct Rocm {
     std::string version;

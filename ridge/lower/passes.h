@@ -9,6 +9,10 @@ namespace ridge {
 // v in one value, as projections write them.  Most useful before differentiation.  # bitwise
 Result<Graph> FoldHeadTransposes(Graph graph);
 
+// Logits whose classes are no multiple of what the device's products need get more of them, of
+// probability 0.  Most useful before differentiation.
+Result<Graph> PadProducts(Graph graph, const RewriteRules& rules);
+
 // Where `rules` fuse them: conv, relu and max_pool become one conv_pool; pointwise nodes go into
 // the epilogue of the matmul, conv or norm before them.  Those that are left go together into one
 // `fused` node.  # bitwise

@@ -56,6 +56,9 @@ const std::vector<PassInfo>& AllPasses() {
       // Before cse: what two paths wrote differently often is the same after it.
       {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...",
        OnAnyDevice<SimplifyAlgebra>},
+      // Behind algebra: the bias is in the product.
+      {"pad_products", "classes of logits up to what the device multiplies fast", PadProducts,
+       kForward},
       {"cse", "merge nodes that compute the same", OnAnyDevice<MergeCommon>},
       // Before fuse: a dead reader would keep a value out of an epilogue.
       {"dce", "drop what no output and no update needs", OnAnyDevice<RemoveDead>},

@@ -22,6 +22,12 @@ struct ReducedRates {
   int64_t least_flops_per_element = 0;
 };
 
+// Columns of products: a number of them that is no multiple of `needed` is slow, and is padded to
+// one of `padded`.
+struct ProductMultiple {
+  int64_t needed = 1, padded = 1;
+};
+
 class RewriteRules {
  public:
   virtual ~RewriteRules() = default;
@@ -30,9 +36,10 @@ class RewriteRules {
   virtual bool Fuses(const OpDef& op, const OpCall& call) const = 0;
   // Whether kernels of this operator with operands of 16 bits can write their sums in f32.
   virtual bool GivesF32Sums(const OpDef&) const { return true; }
-  // Whether conv_grad_weight of such operands gives the gradient of the bias too; else that is a sum
-  // of its own.
+  // Whether conv_grad_weight of such operands gives the gradient of the bias too; else that is a
+  // sum of its own.
   virtual bool GivesBiasGradient(DType) const { return true; }
+  virtual ProductMultiple MultipleOfProducts() const { return {}; }
   virtual ReducedRates RatesOf(DType operands) const = 0;
   // The tensors that kernels of this operator take in 16 bits, each group as a whole, while all
   // else is f32.

@@ -42,9 +42,15 @@ class CudaRules : public RewriteRules {
     });
   }
   bool GivesBiasGradient(DType operands) const override {
-    return std::all_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
-      return library->GivesBiasGradient(operands);
-    });
+    return std::all_of(libraries_.begin(), libraries_.end(),
+                       [&](const auto& library) { return library->GivesBiasGradient(operands); });
+  }
+  // Addresses that tensor cores read and write are multiples of 16 bytes.
+  ProductMultiple MultipleOfProducts() const override {
+    static const OpDef& matmul = *FindOp("matmul");
+    const bool by_library = std::any_of(libraries_.begin(), libraries_.end(),
+                                        [](const auto& library) { return library->Knows(matmul); });
+    return by_library ? ProductMultiple{8, 64} : ProductMultiple{};
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {

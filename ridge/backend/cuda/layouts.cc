@@ -26,11 +26,22 @@ LayoutId ChannelsLastOf(const TensorType& type) {
   return HasLayouts(type) ? kChannelsLast : kRowMajor;
 }
 
+std::vector<size_t> ChannelsLastOrder(int rank) {
+  std::vector<size_t> order = {0};
+  for (size_t d = kChannels + 1; d < static_cast<size_t>(rank); ++d) order.push_back(d);
+  order.push_back(kChannels);
+  return order;
+}
+
+int ChannelsLastPlace(int d, int rank) {
+  if (d == static_cast<int>(kChannels)) return rank - 1;
+  return d > static_cast<int>(kChannels) ? d - 1 : d;
+}
+
 TensorType StoredChannelsLast(const TensorType& type) {
   RIDGE_CHECK(MayBeChannelsLast(type), "channels-last is of 3 to 5 dimensions");
-  TensorType stored{type.dtype, {type.dims[0]}};
-  for (size_t d = kChannels + 1; d < type.dims.size(); ++d) stored.dims.push_back(type.dims[d]);
-  stored.dims.push_back(type.dims[kChannels]);
+  TensorType stored{type.dtype, {}};
+  for (const size_t d : ChannelsLastOrder(type.rank())) stored.dims.push_back(type.dims[d]);
   return stored;
 }
 

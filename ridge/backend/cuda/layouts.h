@@ -4,6 +4,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ridge/graph/op_def.h"
 #include "ridge/lower/kernel_query.h"
@@ -21,6 +22,10 @@ bool HasLayouts(const TensorType& type);
 // The layout of an operand of a kernel for channels-last.
 LayoutId ChannelsLastOf(const TensorType& type);
 
+// Of so many dimensions, in the order in which channels-last has them in memory: 0, 2, 3, 1.
+std::vector<size_t> ChannelsLastOrder(int rank);
+// Where dimension `d` comes in it.
+int ChannelsLastPlace(int d, int rank);
 // A tensor in channels-last as a row-major array.  REQUIRES: 3 to 5 dimensions.
 TensorType StoredChannelsLast(const TensorType& type);
 

@@ -13,7 +13,7 @@ KernelLibraries OpenLibraries(CudaDevice& device, const LibrarySearch& search,
   KernelLibraries libraries;
   const auto add = [&](Result<std::unique_ptr<KernelLibrary>> library, const char* what) {
     if (library.ok()) {
-      say(fmt::format("{}: {} by it", (*library)->version(), what));
+      say(fmt::format("{} run on {}", what, (*library)->version()));
       libraries.push_back(std::move(*library));
     } else {
       say(fmt::format("{} run on our own kernels: {}", what, library.status().message()));

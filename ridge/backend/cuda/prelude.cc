@@ -43,12 +43,12 @@ template <class R> RIDGE_FUNCTION R Power(R a, R b) {
 
 // Conversions of 16 bits: to nearest even; NaN stays NaN.
 RIDGE_FUNCTION float FromBF16(u16 bits) { return __uint_as_float((u32)bits << 16); }
-RIDGE_FUNCTION u16 ToBF16(float x) {
-  const u32 u = __float_as_uint(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
-  return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
 #ifdef __CUDA_ARCH__
+RIDGE_FUNCTION u16 ToBF16(float x) {
+  u16 bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
 RIDGE_FUNCTION float FromF16(u16 bits) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
@@ -60,6 +60,11 @@ RIDGE_FUNCTION u16 ToF16(float x) {
   return bits;
 }
 #else
+RIDGE_FUNCTION u16 ToBF16(float x) {
+  const u32 u = __float_as_uint(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
+  return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
 RIDGE_FUNCTION float FromF16(u16 bits) {
   const u32 sign = (u32)(bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
   if (magnitude >= 0x7c00u) return __uint_as_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);

@@ -42,6 +42,25 @@ Graph LossAndLogits(const Graph& forward, const ForwardInfo& facts) {
   return graph;
 }
 
+// Without the output of the logits where the only cross entropy shows them: passes then see all who
+// read them.
+Graph WithoutLogitsOutput(Graph graph) {
+  const Node* found = nullptr;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "softmax_cross_entropy") continue;
+    if (found != nullptr) return graph;
+    found = &node;
+  }
+  if (found == nullptr) return graph;
+  const ValueId logits = found->inputs[0];
+  const std::vector<GraphOutput> outputs = graph.outputs();
+  graph.ClearOutputs();
+  for (const GraphOutput& output : outputs) {
+    if (output.value != logits) graph.AddOutput(output.name, output.value);
+  }
+  return graph;
+}
+
 // A forward graph, cut into slices, after the passes that pay before differentiation.
 class SlicedForward {
  public:
@@ -51,6 +70,8 @@ class SlicedForward {
         facts_(facts),
         passes_(ForwardPasses(passes)),
         machine_(request.machine),
+        pads_logits_(request.machine.query().rules().MultipleOfProducts().needed > 1 &&
+                     !MixesLabels(request.options)),
         order_(request.options.sums == "tree" ? SliceOrder::kInStep : SliceOrder::kOneByOne) {}
 
   // Fails with kUnsupported when the graph couples samples.
@@ -66,6 +87,7 @@ class SlicedForward {
     if (const auto known = simplified_.find(slices); known != simplified_.end())
       return &known->second;
     RIDGE_ASSIGN_OR_RETURN(Graph graph, ForwardOf(slices));
+    if (pads_logits_) graph = WithoutLogitsOutput(std::move(graph));
     RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), passes_, machine_.query().rules()));
     return &simplified_.emplace(slices, std::move(graph)).first->second;
   }
@@ -86,6 +108,7 @@ class SlicedForward {
   const ForwardInfo& facts_;
   const PassSelection passes_;
   const Machine& machine_;
+  const bool pads_logits_;  // unless labels are mixed: that loss may read all of them
   const SliceOrder order_;
   std::optional<BatchAxes> axes_;
   std::map<int64_t, Graph> simplified_;  // by slices

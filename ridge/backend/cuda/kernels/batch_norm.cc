@@ -56,24 +56,26 @@ RIDGE_KERNEL void moments(const $T* x, R* part_moments) {
 )cuda";
 
 // The mean of the parts' means, weighted by their terms; distances of those from it add to theirs.
+// Both follow from distances to the first part's mean.
 constexpr std::string_view kJoinMomentsText = R"cuda(
 RIDGE_KERNEL void join_moments(const R* part_moments, R* means, R* variances) {
   typedef $own Own;
-  __shared__ R scratch[$threads];
+  __shared__ R scratch[$threads * 2];
   for (i64 tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
     const i64 o = tile * $columns + Own::Column(), end = o < $outputs ? $packs : 0;
-    R sum = 0, squares = 0;
-    for (i64 p = Own::Lane(); p < end; p += $lanes)
-      sum += part_moments[p * (2 * $outputs) + o] * (p == $packs - 1 ? $last_terms : $terms);
-    const R mean = Own::BlockJoin(sum, scratch, Sum()) / $count;
+    const R start = end > 0 ? part_moments[o] : R(0);
+    R sums[2] = {R(0), R(0)};
+#pragma unroll 4
     for (i64 p = Own::Lane(); p < end; p += $lanes) {
-      const R distance = part_moments[p * (2 * $outputs) + o] - mean;
-      squares += part_moments[p * (2 * $outputs) + $outputs + o] +
-                 distance * distance * (p == $packs - 1 ? $last_terms : $terms);
+      const R distance = part_moments[p * (2 * $outputs) + o] - start;
+      const R weighted = distance * (p == $packs - 1 ? $last_terms : $terms);
+      sums[0] += weighted;
+      sums[1] += part_moments[p * (2 * $outputs) + $outputs + o] + distance * weighted;
     }
-    squares = Own::BlockJoin(squares, scratch, Sum());
+    Own::BlockJoin(sums, scratch, Sum());
     if (o < $outputs && Own::Lane() == 0) {
-      means[o] = mean;
+      const R mean = sums[0] / $count, squares = sums[1] - sums[0] * mean;
+      means[o] = start + mean;
       variances[o] = squares / $count;
     }
   }

@@ -100,7 +100,8 @@ $stores    }
 )cuda";
 
 // Of full-size tensors, what a thread moves at once.
-constexpr int64_t kPackBytes = 16, kWidestPackBytes = 32, kMostLanes = 8;
+// A store of more than 16 bytes would fill only half of each of its sectors.
+constexpr int64_t kPackBytes = 16, kWidestLoadBytes = 32, kMostLanes = 8;
 
 // How an input lies along neighbours of the output: `extent` of them share an element (stride 0) or
 // have neighbours (stride 1).
@@ -208,18 +209,19 @@ class PointwiseWriter {
   bool IsFull(size_t i) const { return call_.inputs[i].elements() == elements_ && elements_ != 1; }
 
   void ChoosePacks() {
-    int64_t narrowest = kPackBytes, widest = 1, read = 0;
-    const auto add = [&](DType dtype) {
+    int64_t narrowest = kPackBytes, read = 0;
+    lanes_ = kMostLanes;
+    const auto add = [&](DType dtype, int64_t most_bytes) {
       narrowest = std::min(narrowest, BytesPerElement(dtype));
-      widest = std::max(widest, BytesPerElement(dtype));
+      lanes_ = std::min(lanes_, most_bytes / BytesPerElement(dtype));
     };
     for (size_t i = 0; i < call_.inputs.size(); ++i) {
       if (!IsFull(i)) continue;
-      add(call_.inputs[i].dtype);
+      add(call_.inputs[i].dtype, kWidestLoadBytes);
       read += BytesPerElement(call_.inputs[i].dtype);
     }
-    for (const TensorType& type : call_.outputs) add(type.dtype);
-    lanes_ = std::min({kPackBytes / narrowest, kWidestPackBytes / widest, kMostLanes});
+    for (const TensorType& type : call_.outputs) add(type.dtype, kPackBytes);
+    lanes_ = std::min(lanes_, kPackBytes / narrowest);
     while (elements_ % lanes_ != 0) lanes_ /= 2;
     each_ = PacksAhead(elements_ / lanes_, read * lanes_);
   }

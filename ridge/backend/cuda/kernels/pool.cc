@@ -1,5 +1,7 @@
 // max_pool, avg_pool: a thread takes an output; where a window has many taps, a warp.  In
 // channels-last it takes a pack of channels at a position.
+#include <algorithm>
+
 #include "ridge/backend/cuda/kernels/pool_text.h"
 #include "ridge/backend/cuda/kernels/reduce_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
@@ -8,6 +10,7 @@ namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kManyTaps = 32;
+constexpr int64_t kMostUnrolled = 4;  // taps of a row that are loaded before one is used, and rows
 
 constexpr std::string_view kPoolFunctions = R"cuda(
 typedef $T T;
@@ -96,19 +99,43 @@ RIDGE_KERNEL void pool(const T* x, T* y$index_parameter) {
     const Index ox = o % AxisX::kOutput, oy = o / AxisX::kOutput % AxisY::kOutput;
     const Index oz = o / (AxisX::kOutput * AxisY::kOutput) % AxisZ::kOutput;
     const T* sample = x + (i64)(o / $outputs_of_plane) * ($inputs_of_plane * (i64)$channels);
-    Pooled pooled[$pack];
+    const Index z0 = AxisZ::FirstTap(oz), y0 = AxisY::FirstTap(oy), x0 = AxisX::FirstTap(ox);
+    const Index z1 = AxisZ::EndTap(oz), y1 = AxisY::EndTap(oy), x1 = AxisX::EndTap(ox);
+    R values[$pack];
+    int taps[$pack];
 #pragma unroll
-    for (int k = 0; k < $pack; ++k) pooled[k] = Empty();
-    for (Index kz = AxisZ::FirstTap(oz); kz < AxisZ::EndTap(oz); ++kz)
-      for (Index ky = AxisY::FirstTap(oy); ky < AxisY::EndTap(oy); ++ky)
-        for (Index kx = AxisX::FirstTap(ox); kx < AxisX::EndTap(ox); ++kx) {
-          const Index from = (AxisZ::At(oz, kz) * AxisY::kInput + AxisY::At(oy, ky)) * AxisX::kInput +
-                             AxisX::At(ox, kx);
-          const int tap = (int)((kz * AxisY::kKernel + ky) * AxisX::kKernel + kx);
-          const Pack<T, $pack> p = LoadPack<$pack>(sample, from * $groups_of_channels + own);
+    for (int k = 0; k < $pack; ++k) {
+      values[k] = $empty;
+      taps[k] = z0 < z1 && y0 < y1 && x0 < x1
+                    ? (int)((z0 * AxisY::kKernel + y0) * AxisX::kKernel + x0) : 0;
+    }
+    for (Index kz = z0; kz < z1; ++kz) {
+#pragma unroll $rows
+      for (Index ky = 0; ky < AxisY::kKernel; ++ky) {
+        const Index row = (AxisZ::At(oz, kz) * AxisY::kInput + AxisY::At(oy, ky)) * AxisX::kInput;
+        for (Index begin = 0; begin < AxisX::kKernel; begin += $taps) {
+          Pack<T, $pack> p[$taps];
+          bool inside[$taps];
 #pragma unroll
-          for (int k = 0; k < $pack; ++k) pooled[k] = Joined(pooled[k], {(R)Load(p.at, k), tap});
+          for (int i = 0; i < $taps; ++i) {
+            const Index kx = begin + i;
+            inside[i] = ky >= y0 && ky < y1 && kx >= x0 && kx < x1;
+            if (inside[i])
+              p[i] = LoadPack<$pack>(sample, (row + AxisX::At(ox, kx)) * $groups_of_channels + own);
+          }
+#pragma unroll
+          for (int i = 0; i < $taps; ++i) {
+            if (!inside[i]) continue;
+            const int tap = (int)((kz * AxisY::kKernel + ky) * AxisX::kKernel + begin + i);
+#pragma unroll
+            for (int k = 0; k < $pack; ++k) {
+              const R v = (R)Load(p[i].at, k);
+              $join
+            }
+          }
         }
+      }
+    }
     Pack<T, $pack> q;
     $store
     StorePack(y, g, q);
@@ -116,17 +143,24 @@ RIDGE_KERNEL void pool(const T* x, T* y$index_parameter) {
 }
 )cuda";
 
-constexpr const char* kStoreMaxPack = R"cuda(Pack<I, $pack> taps;
+// The first largest one, NaN before all.
+constexpr const char* kJoinMax = R"cuda(if (!(v <= values[k]) && !IsNan(values[k])) {
+                values[k] = v;
+                taps[k] = tap;
+              })cuda";
+constexpr const char* kJoinMean = "values[k] += v;";
+
+constexpr const char* kStoreMaxPack = R"cuda(Pack<I, $pack> index_pack;
 #pragma unroll
     for (int k = 0; k < $pack; ++k) {
-      Store(q.at, k, pooled[k].value);
-      taps.at[k] = pooled[k].tap == 0x7fffffff ? (I)0 : (I)pooled[k].tap;
+      Store(q.at, k, values[k]);
+      index_pack.at[k] = (I)taps[k];
     }
-    StorePack(index, g, taps);)cuda";
+    StorePack(index, g, index_pack);)cuda";
 constexpr const char* kStoreMeanPack = R"cuda(
     const Index counted = AxisZ::Taps(oz) * AxisY::Taps(oy) * AxisX::Taps(ox);
 #pragma unroll
-    for (int k = 0; k < $pack; ++k) Store(q.at, k, pooled[k].value / (R)(counted > 1 ? counted : 1));)cuda";
+    for (int k = 0; k < $pack; ++k) Store(q.at, k, values[k] / (R)(counted > 1 ? counted : 1));)cuda";
 
 constexpr const char* kStoreMax =
     "Store(y, e, pooled.value);\n    index[e] = pooled.tap == 0x7fffffff ? (I)0 : (I)pooled.tap;";
@@ -182,7 +216,11 @@ const char* WritePoolChannelsLast(const OpDef& op, const OpCall& call, KernelTex
                        {"groups_of_channels", std::to_string(g.channels / pack)},
                        {"channels", std::to_string(g.channels)},
                        {"outputs_of_plane", std::to_string(g.window.outputs())},
-                       {"inputs_of_plane", std::to_string(g.window.inputs())}};
+                       {"inputs_of_plane", std::to_string(g.window.inputs())},
+                       {"empty", max ? "-Infinity<R>()" : "R(0)"},
+                       {"join", max ? kJoinMax : kJoinMean},
+                       {"rows", std::to_string(std::min(g.window.y().kernel, kMostUnrolled))},
+                       {"taps", std::to_string(std::min(g.window.x().kernel, kMostUnrolled))}};
   values.emplace_back("store", FillText(max ? kStoreMaxPack : kStoreMeanPack, values));
   text.source = AxesAndFunctions(g, max, call) + FillText(kPoolOfChannels, values);
   text.launches = {{"pool", BlocksFor(groups), kBlockThreads, ArgumentsOf(max)}};

@@ -2,9 +2,12 @@
 // order; in channels-last each pack of channels at a position.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ridge/backend/cuda/kernels/pool_text.h"
 #include "ridge/backend/cuda/kernels/reduce_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cuda {
 namespace {
@@ -27,13 +30,23 @@ RIDGE_KERNEL void pool_grad($index_parameter const $T* dy, $T* dx) {
       for (Index oy = AxisY::FirstOutput(y); oy < AxisY::EndOutput(y); ++oy) {
         const Index ky = AxisY::TapAt(oy, y);
         if (ky < 0) continue;
-        for (Index ox = AxisX::FirstOutput(x); ox < AxisX::EndOutput(x); ++ox) {
-          const Index kx = AxisX::TapAt(ox, x);
-          if (kx < 0) continue;
-          const Index at = (plane + (oz * AxisY::kOutput + oy) * AxisX::kOutput + ox) *
-                           $groups_of_channels + own;
-          const Pack<$T, $pack> slopes = LoadPack<$pack>(dy, at);
-$add        }
+        for (Index first = AxisX::FirstOutput(x); first < AxisX::EndOutput(x); first += $outputs) {
+          const Index row = plane + (oz * AxisY::kOutput + oy) * AxisX::kOutput;
+          Pack<$T, $pack> slopes[$outputs];
+$declare#pragma unroll
+          for (int i = 0; i < $outputs; ++i) {
+            const Index at = (row + first + i) * $groups_of_channels + own;
+            if (first + i < AxisX::EndOutput(x)) {
+              slopes[i] = LoadPack<$pack>(dy, at);
+              $load
+            }
+          }
+#pragma unroll
+          for (int i = 0; i < $outputs; ++i) {
+            const Index ox = first + i, kx = AxisX::TapAt(ox, x);
+            if (ox >= AxisX::EndOutput(x) || kx < 0) continue;
+$add          }
+        }
       }
     }
     Pack<$T, $pack> q;
@@ -44,19 +57,27 @@ $add        }
 }
 )cuda";
 
+constexpr const char* kDeclareTaps = "          Pack<$I, $pack> taps[$outputs];\n";
+constexpr const char* kLoadTaps = "taps[i] = LoadPack<$pack>(index, at);";
 constexpr const char* kAddWinner = R"cuda(
-          const Pack<$I, $pack> taps = LoadPack<$pack>(index, at);
-          const Index tap = (kz * AxisY::kKernel + ky) * AxisX::kKernel + kx;
+            const Index tap = (kz * AxisY::kKernel + ky) * AxisX::kKernel + kx;
 #pragma unroll
-          for (int k = 0; k < $pack; ++k)
-            if ((Index)taps.at[k] == tap) sums[k] += (R)Load(slopes.at, k);
+            for (int k = 0; k < $pack; ++k)
+              if ((Index)taps[i].at[k] == tap) sums[k] += (R)Load(slopes[i].at, k);
 )cuda";
 constexpr const char* kAddShare = R"cuda(
-          const Index counted = AxisZ::Taps(oz) * AxisY::Taps(oy) * AxisX::Taps(ox);
+            const Index counted = AxisZ::Taps(oz) * AxisY::Taps(oy) * AxisX::Taps(ox);
 #pragma unroll
-          for (int k = 0; k < $pack; ++k)
-            sums[k] += (R)Load(slopes.at, k) / (R)(counted > 1 ? counted : 1);
+            for (int k = 0; k < $pack; ++k)
+              sums[k] += (R)Load(slopes[i].at, k) / (R)(counted > 1 ? counted : 1);
 )cuda";
+
+// Outputs along a row whose windows hold a position, of which so many are loaded before one is
+// used.
+int64_t OutputsAtOnce(const WindowAxis& axis) {
+  constexpr int64_t kMost = 4;
+  return std::clamp<int64_t>(CeilDiv(axis.span(), axis.stride), 1, kMost);
+}
 
 // `channels` lie side by side.
 const char* WriteGrad(const OpDef& op, const OpCall& call, int64_t channels, KernelText& text) {
@@ -75,6 +96,9 @@ const char* WriteGrad(const OpDef& op, const OpCall& call, int64_t channels, Ker
                        {"groups_of_channels", std::to_string(channels / pack)},
                        {"outputs_of_plane", std::to_string(g.window.outputs())},
                        {"inputs_of_plane", std::to_string(g.window.inputs())}};
+  values.emplace_back("outputs", std::to_string(OutputsAtOnce(g.window.x())));
+  values.emplace_back("declare", max ? FillText(kDeclareTaps, values) : "");
+  values.emplace_back("load", max ? FillText(kLoadTaps, values) : "");
   values.emplace_back("add", FillText(max ? kAddWinner : kAddShare, values));
   text.source = PoolAxesText(g, !max && call.integer("count_include_pad") != 0) +
                 FillText(kPoolGradText, values);

@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kTermPackBytes = 16;
 constexpr int64_t kMostWide = 8;
 constexpr int64_t kManyParts = 64, kColumnsOfManyParts = 8;
-constexpr int64_t kLeastTerms = 4;  // packs of a thread, below which parts cost more than they gain
+// Packs of a thread, below which parts cost more than they gain: of a row, of wide columns.
+constexpr int64_t kLeastTerms = 4, kLeastWideTerms = 16;
 
 constexpr std::string_view kReduceTileText = R"cuda(
 template <int Columns, int Lanes, bool Rows> struct Tile {
@@ -80,7 +81,7 @@ int PowerFrom(int64_t n, int most) {
 void Split(ReduceTile& tile, int64_t most_tiles) {
   const int64_t packs = tile.width / tile.pack;
   if (packs == 0) return;
-  const int64_t most = packs / (tile.lanes * kLeastTerms);
+  const int64_t most = packs / (tile.lanes * (tile.wide > 1 ? kLeastWideTerms : kLeastTerms));
   const int64_t wanted = most_tiles / tile.ColumnTiles();
   tile.span = CeilDiv(packs, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(most, 1)));
   tile.parts = CeilDiv(packs, tile.span);

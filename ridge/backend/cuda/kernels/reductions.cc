@@ -220,14 +220,6 @@ const char* WriteReduction(const OpDef& op, const OpCall& call, KernelText& text
   return WriteOver(op, call, ViewReduction(call.inputs[0].dims, ReducedDims(op, call)), text);
 }
 
-// The dimensions of x in the order in which they lie in memory.
-std::vector<size_t> StoredOrder(const TensorType& x) {
-  std::vector<size_t> order = {0};
-  for (size_t d = 2; d < x.dims.size(); ++d) order.push_back(d);
-  order.push_back(1);
-  return order;
-}
-
 // Whether the output has its elements in the order in which x has what is reduced to them.
 bool KeepsOrder(const OpCall& call, const std::vector<size_t>& order,
                 const std::vector<bool>& reduced) {
@@ -241,7 +233,7 @@ bool KeepsOrder(const OpCall& call, const std::vector<size_t>& order,
   }
   std::vector<size_t> places(of_y.size());
   for (size_t d = 0; d < places.size(); ++d) places[d] = d;
-  if (HasLayouts(y)) places = StoredOrder(y);
+  if (HasLayouts(y)) places = ChannelsLastOrder(y.rank());
   std::vector<size_t> written;
   for (const size_t place : places) {
     if (y.dims[place] != 1) written.push_back(of_y[place]);
@@ -253,7 +245,7 @@ const char* WriteReductionChannelsLast(const OpDef& op, const OpCall& call, Kern
   const TensorType& x = call.inputs[0];
   if (!HasLayouts(x)) return refusal::kLayout;
   const std::vector<bool> reduced = ReducedDims(op, call);
-  const std::vector<size_t> order = StoredOrder(x);
+  const std::vector<size_t> order = ChannelsLastOrder(x.rank());
   if (!KeepsOrder(call, order, reduced)) return refusal::kLayout;
   std::vector<bool> stored;
   for (const size_t d : order) stored.push_back(reduced[d]);
