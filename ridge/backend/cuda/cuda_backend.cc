@@ -52,6 +52,10 @@ class CudaRules : public RewriteRules {
       return !library->Knows(op) || library->GivesF32Sums(op);
     });
   }
+  bool GivesBiasGradient(DType operands) const override {
+    return std::all_of(libraries_.begin(), libraries_.end(),
+                       [&](const auto& library) { return library->GivesBiasGradient(operands); });
+  }
   // Addresses that tensor cores read and write are multiples of 16 bytes.
   ProductMultiple MultipleOfProducts() const override {
     static const OpDef& matmul = *FindOp("matmul");
