@@ -72,11 +72,7 @@ constexpr const char* kAddShare = R"cuda(
               sums[k] += (R)Load(slopes[i].at, k) / (R)(counted > 1 ? counted : 1);
 )cuda";
 
-<<<<<<< HEAD
 // Outputs along an axis whose windows hold a position, of which so many are loaded before one is
-=======
-// Outputs along a row whose windows hold a position, of which so many are loaded before one is
->>>>>>> dnn
 // used.
 int64_t OutputsAtOnce(const WindowAxis& axis) {
   constexpr int64_t kMost = 3;
