@@ -157,6 +157,23 @@ function(ridge_compile_for_host target)
     "RIDGE_CUDA_TEXT_FOLDER=\"${PROJECT_SOURCE_DIR}/tests/cuda_text\"")
 endfunction()
 
+# The plug-in for cuDNN that runs on the host, and the libraries that are looked for with it.
+function(ridge_add_fake_cudnn folder)
+  add_library(ridge_fake_cudnn MODULE "${folder}/fake_cudnn.cc" "${folder}/host_graphs.cc")
+  target_link_libraries(ridge_fake_cudnn PRIVATE ridge_options ${CMAKE_DL_LIBS})
+  set_target_properties(ridge_fake_cudnn PROPERTIES OUTPUT_NAME ridge_cudnn
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
+  foreach(library cudnn.9 cudart.13)
+    string(REPLACE "." ";" parts ${library})
+    list(GET parts 0 name)
+    list(GET parts 1 version)
+    add_library(ridge_fake_${name}_library SHARED "${folder}/nothing.cc")
+    set_target_properties(ridge_fake_${name}_library PROPERTIES OUTPUT_NAME ${name}
+      SOVERSION ${version} LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
+    add_dependencies(ridge_fake_cudnn ridge_fake_${name}_library)
+  endforeach()
+endfunction()
+
 # CUDA's device on a driver and a compiler that run on the host: fake_cuda/libcuda.so.1 and
 # libnvrtc.so.13, which the loader opens as the real ones; and the kernels of tests/fake_device on it.
 function(ridge_add_fake_cuda layers)
@@ -182,13 +199,15 @@ function(ridge_add_fake_cuda layers)
   foreach(target ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt ridge_partial_cuda)
     target_link_libraries(${target} PRIVATE ridge_options)
   endforeach()
+  ridge_add_fake_cudnn("${folder}/cudnn")
   file(GLOB tests CONFIGURE_DEPENDS "${folder}/*_test.cc" "${folder}/test_*.cc")
-  list(APPEND tests "${PROJECT_SOURCE_DIR}/tests/fake_device/launched_backend.cc"
+  list(APPEND tests "${folder}/cudnn/library_backend.cc"
+       "${PROJECT_SOURCE_DIR}/tests/fake_device/launched_backend.cc"
        "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc" "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc")
   ridge_add_test_program(ridge_fake_cuda_test SOURCES ${tests} LINK ${layers})
   if(TARGET ridge_fake_cuda_test)
     add_dependencies(ridge_fake_cuda_test ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt
-                     ridge_partial_cuda)
+                     ridge_fake_cudnn ridge_partial_cuda)
     target_compile_definitions(ridge_fake_cuda_test
                                PRIVATE "RIDGE_FAKE_CUDA_FOLDER=\"${PROJECT_BINARY_DIR}/fake_cuda\"")
     ridge_compare_cuda_header(ridge_fake_cuda_test)
@@ -200,7 +219,8 @@ function(ridge_add_fake_cuda layers)
             "${PROJECT_SOURCE_DIR}/tests/ops/check_backend.cc"
     LINK ridge_backend)
   if(TARGET ridge_gpu_test)
-    add_dependencies(ridge_gpu_test ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt)
+    add_dependencies(ridge_gpu_test ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt
+                     ridge_fake_cudnn)
     add_test(NAME ridge_gpu_test_on_fake COMMAND ridge_gpu_test --gtest_brief=1)
     ridge_set_test_properties(ridge_gpu_test_on_fake fast 1200)
     set_property(TEST ridge_gpu_test_on_fake APPEND PROPERTY

@@ -28,6 +28,13 @@ class Kernel {
   virtual Status Enqueue(Stream& stream, const KernelBuffers& buffers) = 0;
 };
 
+// What Create() is asked for.
+struct KernelRequest {
+  const OpDef* op;
+  const OpCall* call;
+  const KernelChoice* choice;
+};
+
 class Backend : public KernelQuery {
  public:
   virtual const std::string& name() const = 0;  // "cpu", "reference"
@@ -38,6 +45,9 @@ class Backend : public KernelQuery {
   // REQUIRES: `choice` came from Candidates() or Reorder() of a backend of this kind.
   virtual Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                                  const KernelChoice& choice) = 0;
+  // Makes ready what Create() needs for all of these at once, by all cores.  Create() reports what
+  // fails.
+  virtual void Prepare(std::span<const KernelRequest>) {}
   // The kernel behind Reorder().
   virtual Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
                                                         const KernelChoice& choice) = 0;

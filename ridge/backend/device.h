@@ -41,6 +41,12 @@ class Memory {
   int64_t bytes_ = 0;
 };
 
+// Work of a stream, kept: Stream::Play() enqueues all of it at once, with the same addresses.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -55,6 +61,14 @@ class Stream {
   virtual void Wait(const Event& event) = 0;
   // Waits for all work.  Fails with the device's first error.
   virtual Status Synchronize() = 0;
+
+  // Whether it records: what it is told between BeginRecording() and EndRecording() is kept instead
+  // of run.  REQUIRES: meanwhile nobody synchronizes, and nothing goes from or to the host.
+  virtual bool records() const { return false; }
+  virtual void BeginRecording() {}
+  virtual Result<std::unique_ptr<Recording>> EndRecording() { return std::unique_ptr<Recording>(); }
+  // REQUIRES: this stream recorded it.
+  virtual void Play(Recording&) {}
 };
 
 // A reference to f(int part), without an allocation.

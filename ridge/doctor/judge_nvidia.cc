@@ -51,6 +51,8 @@ void JudgeLibrary(Judgement& judgement) {
   const Probe& probe = judgement.probe;
   if (probe.cuda.driver.empty() || probe.system.wsl || !probe.cuda.device_files) return;
   const bool contained = !probe.system.container.empty();
+  const bool answers = probe.cuda.answer && !probe.cuda.answer->library.empty();
+  if (probe.cuda.libraries.empty() && answers) return;  // the loader found it elsewhere
   if (probe.cuda.libraries.empty()) {
     judgement.Add(Severity::kBlocking, kDriver,
                   fmt::format("libcuda.so of driver {} is not found", probe.cuda.driver),

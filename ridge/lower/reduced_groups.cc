@@ -19,6 +19,7 @@ const std::vector<OpGroup>& AllReducedGroups() {
       {"attention_grad", {{0, 1, 2, 3, 5}, {0, 1, 2}}},
       {"layer_norm", {{}, {0}}},
       {"layer_norm_grad", {{3}, {}}},
+      {"softmax_cross_entropy_grad", {{}, {0}}},
       {"reduce_sum", {{0}, {}}},
       {"reduce_mean", {{0}, {}}},
       {"max_pool", {{0}, {0}}},
@@ -44,6 +45,12 @@ std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op) {
     if (op.name == row.op) groups.push_back(row.group);
   }
   return groups;
+}
+
+std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op) {
+  if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
+  if (op.name == "batch_norm_inference") return {{{0, 5}, {0}, /*rest=*/true}};
+  return UsualReducedGroups(op);
 }
 
 }  // namespace ridge

@@ -10,4 +10,7 @@ namespace ridge {
 // Statistics, weights and labels stay f32.
 std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op);
 
+// As kernels of GPUs take them: what a norm adds has the type of its input.
+std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op);
+
 }  // namespace ridge

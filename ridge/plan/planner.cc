@@ -53,18 +53,16 @@ Status CheckBound(const Graph& graph) {
                                               unbound[0] + "=N");
 }
 
-// The kernels of the walk that made `step`, which loses them; the optimizers' are those that were
-// voted.
+// The kernels of the walk that made `step`, which loses them, but for those that were voted.
 DecidedKernels DecidedBy(const NamedGraph& named, const std::vector<NodeId>& sources,
-                         const std::map<int, KernelChoice>& optimizers, StepPlan& step) {
+                         const std::map<int, KernelChoice>& kernels, StepPlan& step) {
   DecidedKernels decided(named.graph.nodes().size());
   for (size_t n = 0; n < sources.size(); ++n) {
     if (sources[n] == kNoNode) continue;
     PlannedNode& node = step.nodes[n];
-    const auto voted = optimizers.find(static_cast<int>(n));
+    const auto voted = kernels.find(static_cast<int>(n));
     decided[static_cast<size_t>(sources[n])] = {
-        voted == optimizers.end() ? std::move(node.choice) : voted->second,
-        std::move(node.refusals)};
+        voted == kernels.end() ? std::move(node.choice) : voted->second, std::move(node.refusals)};
   }
   return decided;
 }
@@ -92,7 +90,7 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
   kept.alignment_bytes = persistent.alignment_bytes;
   for (size_t s = 0; s < graphs.size(); ++s) {
     const DecidedKernels decided =
-        DecidedBy(graphs[s], sources[s], voted.optimizers[s], program.steps[s]);
+        DecidedBy(graphs[s], sources[s], voted.kernels[s], program.steps[s]);
     RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
                            LowerGraph(graphs[s], kernels, options, kept, &decided));
     program.steps[s] = std::move(lowered.step);

@@ -40,7 +40,7 @@ class Vote {
       uses_.emplace_back(step);
       variables_.emplace_back(step, uses_.back(), persistent.size());
     }
-    result_.optimizers.resize(steps.size());
+    result_.kernels.resize(steps.size());
   }
 
   WeightLayouts Run() {
@@ -167,6 +167,33 @@ class Vote {
     return layouts;
   }
 
+  // In which layout the node would have the variable: of a reorder its target, of a cast the one in
+  // which its result is read.
+  LayoutId WantedBy(const PlannedNode& node, size_t t) const {
+    const std::vector<PlannedValue>& values = steps_[t].values;
+    const int result = node.outputs[0];
+    if (node.def == nullptr) return values[static_cast<size_t>(result)].layout;
+    const std::vector<Read>& reads = uses_[t].ReadsOf(result);
+    if (node.op != "cast" || IsShown(t, result) || reads.empty()) return kRowMajor;
+    LayoutId wanted = kRowMajor;
+    for (const Read& read : reads) {
+      const PlannedNode& reader = steps_[t].nodes[static_cast<size_t>(read.node)];
+      if (reader.def != nullptr) return kRowMajor;
+      wanted = values[static_cast<size_t>(reader.outputs[0])].layout;
+    }
+    return CastIn(node, wanted) ? wanted : kRowMajor;
+  }
+
+  // The kernel of a cast that reads and writes in this layout.
+  std::optional<KernelChoice> CastIn(const PlannedNode& node, LayoutId layout) const {
+    KernelCandidates candidates = kernels_.Candidates(*node.def, node.call, {&layout, 1});
+    for (KernelChoice& choice : candidates.choices) {
+      if (choice.input_layouts[0] == layout && choice.output_layouts[0] == layout)
+        return std::move(choice);
+    }
+    return std::nullopt;
+  }
+
   // How often one execution of step t would copy into each layout.
   std::map<LayoutId, int64_t> LayoutsRead(const Update& u, size_t t, int variable) const {
     std::map<LayoutId, int64_t> layouts;
@@ -175,10 +202,7 @@ class Vote {
     for (const Read& read : uses_[t].ReadsOf(base)) {
       if (t == u.step && read.node == u.node) continue;
       const PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
-      const LayoutId layout = node.def == nullptr
-                                  ? steps_[t].values[static_cast<size_t>(node.outputs[0])].layout
-                                  : kRowMajor;
-      int64_t& runs = layouts[layout];
+      int64_t& runs = layouts[WantedBy(node, t)];
       runs = std::max(runs, RunsOf(steps_[t], static_cast<size_t>(read.node)));
     }
     return layouts;
@@ -247,7 +271,20 @@ class Vote {
   void Keep(const Update& u, LayoutId layout, KernelChoice choice) {
     for (const int variable : u.variables)
       result_.variables[persistent_[static_cast<size_t>(variable)].name] = layout;
-    result_.optimizers[u.step][u.node] = std::move(choice);
+    result_.kernels[u.step][u.node] = std::move(choice);
+    for (size_t t = 0; t < steps_.size(); ++t) {
+      for (const int variable : u.variables) KeepCasts(t, variable, layout);
+    }
+  }
+
+  void KeepCasts(size_t t, int variable, LayoutId layout) {
+    const int base = variables_[t].Before(variable);
+    if (base < 0) return;
+    for (const Read& read : uses_[t].ReadsOf(base)) {
+      const PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
+      if (node.def != nullptr && WantedBy(node, t) == layout)
+        result_.kernels[t][read.node] = *CastIn(node, layout);
+    }
   }
 
   KernelQuery& kernels_;

@@ -14,8 +14,8 @@ namespace ridge {
 
 struct WeightLayouts {
   std::map<std::string, LayoutId> variables;  // those that are not row-major
-  std::vector<std::map<int, KernelChoice>>
-      optimizers;  // by step, by node: kernels for these layouts
+  // By step, by node: those of optimizers, and of casts of the variables, for these layouts.
+  std::vector<std::map<int, KernelChoice>> kernels;
 };
 
 // The readers of each variable vote, in all steps; a parameter and its moments share a layout.

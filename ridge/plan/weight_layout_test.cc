@@ -12,8 +12,9 @@ namespace {
 
 constexpr LayoutId kBlocked = 1, kOther = 2;
 
-// Runs nothing.  `exp` wants layout 1 and `tanh` layout 2; sgd_update takes parameters as they
-// are, and gradients so too or, when it `gathers`, row-major; all else is row-major.
+// Runs nothing.  `exp` wants layout 1 and `tanh` layout 2; cast keeps what it finds; sgd_update
+// takes parameters as they are, and gradients so too or, when it `gathers`, row-major; all else is
+// row-major.
 class LayoutKernels : public KernelQuery {
  public:
   bool gathers = true;
@@ -32,6 +33,7 @@ class LayoutKernels : public KernelQuery {
     if (op.name == "exp") choice.input_layouts[0] = kBlocked;
     if (op.name == "tanh") choice.input_layouts[0] = kOther;
     if (op.name == "relu") choice.output_layouts[0] = kBlocked;
+    if (op.name == "cast") choice.input_layouts[0] = choice.output_layouts[0] = available[0];
     KernelCandidates candidates = {{choice}, {}};
     if (op.name == "sgd_update" && available[0] != kRowMajor) {
       choice.input_layouts[0] = choice.output_layouts[0] = available[0];
@@ -106,6 +108,14 @@ TEST_F(WeightLayout, TheOtherReaderGetsACopyFromThere) {
   EXPECT_EQ(Nodes(), "y w@other z add updated ");
   EXPECT_EQ(W().layout, kBlocked);
   EXPECT_EQ(program_.steps[0].nodes[1].choice.input_layouts[0], kBlocked);
+}
+
+TEST_F(WeightLayout, ACastReadsWhatTheReaderOfItsResultWants) {
+  const Value wide = Op("cast", {w_}, {{"to", std::string("f64")}}, "wide");
+  const Value y = Op("exp", {wide}, {}, "y");
+  Update(Op("cast", {y}, {{"to", std::string("f32")}}, "grad"));
+  EXPECT_EQ(Nodes(), "wide y grad updated ");
+  EXPECT_EQ(W().layout, kBlocked);
 }
 
 TEST_F(WeightLayout, AGradientInTheSameLayoutIsNotCopied) {

@@ -11,6 +11,7 @@
 #include <exception>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "ridge/core/process.h"
 #include "ridge/plan/cost/times.h"
@@ -116,6 +117,12 @@ struct Executor::CompiledRegion {
   std::exception_ptr thrown;
 };
 
+// What a run of a step enqueues, kept: a part up to each check of the loss, and one behind.
+struct Executor::Recorded {
+  bool has_run = false;  // plainly: libraries have loaded what they need
+  std::vector<std::unique_ptr<Recording>> parts;
+};
+
 struct Executor::CompiledStep {
   explicit CompiledStep(const StepPlan& step)
       : body(step.body), slices(step.slices), seconds(step.nodes.size(), 0) {}
@@ -126,10 +133,12 @@ struct Executor::CompiledStep {
   std::vector<std::span<std::byte>> sums;    // to be 0 before the first slice
   std::vector<std::unique_ptr<Event>> ends;  // by node; while timing
   std::vector<double> seconds;
-  int loss_node = -1;  // makes the output "loss"
+  bool has_one_address = true;  // each operand, in all runs of a slot
+  int loss_node = -1;           // makes the output "loss"
   const void* loss = nullptr;
   TensorType loss_type;
-  std::vector<double> planned_s;  // by node, with virtual compute: what one run of it lasts
+  std::vector<double> planned_s;          // by node, with virtual compute: what one run of it lasts
+  std::array<Recorded, kSlots> recorded;  // by input slot
 };
 
 namespace {
@@ -169,8 +178,19 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& bac
   return executor;
 }
 
+void Executor::Prepare() {
+  std::vector<KernelRequest> requests;
+  for (const StepPlan& step : program_.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      if (node.def != nullptr) requests.push_back({node.def, &node.call, &node.choice});
+    }
+  }
+  backend_.Prepare(requests);
+}
+
 Status Executor::Compile() {
   threads_ = backend_.threads();
+  Prepare();
   if (communicator_ != nullptr && OverlapsExchange(program_))
     exchange_ = std::make_unique<TreeExchange>(*communicator_, MostNodes(program_) + 1);
   for (const StepPlan& step : program_.steps) {
@@ -181,6 +201,7 @@ Status Executor::Compile() {
       RIDGE_ASSIGN_OR_RETURN(CompiledNode ready,
                              CompileNode(step, step.nodes[n], places[n].in_loop));
       ready.first_slice = FirstSliceOf(step, places[n]);
+      compiled->has_one_address &= ready.copies == 1;
       compiled->nodes.push_back(std::move(ready));
     }
     if (compute_ == nullptr) {
@@ -391,16 +412,53 @@ Status Executor::Run(int step, int slot) {
   if (timing_) StartTiming(compiled);
   if (compute_ != nullptr) StartVirtual(step, compiled);
   transfers_->UploadInputs(step, slot);
-  for (std::span<std::byte> sum : compiled.sums)
-    stream.Clear(sum.data(), static_cast<int64_t>(sum.size()));
-  // What is behind the loop sees its last slice.
-  const Status ran =
-      RunRegion(compiled, compiled.body, {slot, compiled.slices - 1, /*position=*/0, micro_});
+  const Status ran = CanRecord(compiled) ? RunRecorded(compiled, slot) : RunBody(compiled, slot);
   // After an error exchanges may be under way, which all ranks have begun.
   if (!ran.ok() && exchange_ != nullptr) exchange_->thread.Drain();
   RIDGE_RETURN_IF_ERROR(ran);
   if (compute_ != nullptr) compute_->Settle();
   return stream.Synchronize();
+}
+
+Status Executor::RunBody(CompiledStep& compiled, int slot) {
+  for (std::span<std::byte> sum : compiled.sums)
+    device_.stream(0).Clear(sum.data(), static_cast<int64_t>(sum.size()));
+  // What is behind the loop sees its last slice.
+  return RunRegion(compiled, compiled.body, {slot, compiled.slices - 1, /*position=*/0, micro_});
+}
+
+bool Executor::CanRecord(const CompiledStep& compiled) const {
+  return device_.stream(0).records() && !timing_ && compute_ == nullptr && exchange_ == nullptr &&
+         compiled.has_one_address;
+}
+
+Status Executor::RunRecorded(CompiledStep& compiled, int slot) {
+  Recorded& recorded = compiled.recorded[static_cast<size_t>(slot)];
+  if (!std::exchange(recorded.has_run, true)) return RunBody(compiled, slot);
+  if (recorded.parts.empty()) RIDGE_RETURN_IF_ERROR(Record(compiled, slot, recorded));
+  Stream& stream = device_.stream(0);
+  for (size_t i = 0; i < recorded.parts.size(); ++i) {
+    stream.Play(*recorded.parts[i]);
+    if (i + 1 < recorded.parts.size()) RIDGE_RETURN_IF_ERROR(CheckLoss(compiled, stream));
+  }
+  return Status();
+}
+
+Status Executor::Record(CompiledStep& compiled, int slot, Recorded& recorded) {
+  Stream& stream = device_.stream(0);
+  recording_ = &recorded;
+  stream.BeginRecording();
+  const Status ran = RunBody(compiled, slot);
+  const Status cut = CutRecording(stream);
+  recording_ = nullptr;
+  if (ran.ok() && cut.ok()) return Status();
+  recorded.parts.clear();
+  return ran.ok() ? cut : ran;
+}
+
+Status Executor::CutRecording(Stream& stream) {
+  RIDGE_ASSIGN_OR_RETURN(recording_->parts.emplace_back(), stream.EndRecording());
+  return Status();
 }
 
 Status Executor::RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord) {
@@ -527,6 +585,11 @@ Status Executor::AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& 
 
 // The host waits for the loss, so that no update follows one that is not finite.
 Status Executor::CheckLoss(const CompiledStep& compiled, Stream& stream) {
+  if (recording_ != nullptr) {
+    RIDGE_RETURN_IF_ERROR(CutRecording(stream));
+    stream.BeginRecording();
+    return Status();
+  }
   RIDGE_RETURN_IF_ERROR(stream.Synchronize());
   const TensorType& type = compiled.loss_type;
   RIDGE_ASSIGN_OR_RETURN(const bool finite,

@@ -86,8 +86,10 @@ class Executor {
   struct CompiledNode;
   struct CompiledRegion;
   struct Coord;
+  struct Recorded;
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
            Communicator* communicator, VirtualCompute* compute);
+  void Prepare();
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node, bool in_loop);
   Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node);
@@ -102,6 +104,11 @@ class Executor {
   void StartTiming(CompiledStep& compiled);
   void MakeEvents(CompiledRegion& region);
 
+  Status RunBody(CompiledStep& compiled, int slot);
+  bool CanRecord(const CompiledStep& compiled) const;
+  Status RunRecorded(CompiledStep& compiled, int slot);
+  Status Record(CompiledStep& compiled, int slot, Recorded& recorded);
+  Status CutRecording(Stream& stream);
   Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord);
   Status RunInStep(CompiledStep& compiled, CompiledRegion& loop, Coord coord);
   Status RunParts(CompiledStep& compiled, CompiledRegion& region, Coord coord);
@@ -129,6 +136,7 @@ class Executor {
   std::vector<std::unique_ptr<CompiledStep>> compiled_;
   std::vector<std::unique_ptr<Event>> joins_;  // by stream; the main one's is where others begin
   bool timing_ = false;
+  Recorded* recording_ = nullptr;  // what is enqueued now is kept there
   double collective_s_ = 0;
   int64_t micro_ = 0;
   std::map<int, std::function<Status(int slot)>> instead_;  // by step

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -18,6 +19,13 @@ std::set<std::string> ChosenOps() {
   return ops;
 }
 
+// Of which CheckBackend has inputs in other layouts.
+bool AnyOfFourDimensions(const OpCall& call) {
+  return std::any_of(call.inputs.begin(), call.inputs.end(), [](const TensorType& type) {
+    return type.rank() == 4 && cuda::HasLayouts(type);
+  });
+}
+
 void AddCase(const CaseFile& file, const OpCase& op_case, CaseKernels& found) {
   const OpDef* op = FindOp(file.op);
   const Result<OpCall> call = InferCase(*op, op_case);
@@ -27,12 +35,30 @@ void AddCase(const CaseFile& file, const OpCase& op_case, CaseKernels& found) {
     ++found.without[file.op + ": " + written.status().message()];
     return;
   }
-  const std::string name = std::filesystem::path(file.path).filename().string();
-  found.kernels.push_back(
-      {op, op_case, *call, std::move(written->text), name + ":" + std::to_string(op_case.line)});
+  const std::string name =
+      std::filesystem::path(file.path).filename().string() + ":" + std::to_string(op_case.line);
+  found.kernels.push_back({op, op_case, *call, kRowMajor, std::move(written->text), name});
+  if (!AnyOfFourDimensions(*call)) return;
+  written = cuda::WriteKernel(*op, *call, cuda::kChannelsLast);
+  if (written.ok())
+    found.kernels.push_back({op, op_case, *call, cuda::kChannelsLast, std::move(written->text),
+                             name + " channels_last"});
 }
 
 }  // namespace
+
+std::vector<std::string> CaseKernel::Sources() const {
+  std::vector<std::string> sources = {text.source};
+  if (layout == kRowMajor) return sources;
+  const auto add = [&](const TensorType& type) {
+    if (type.rank() < 3 || type.rank() > 5) return;
+    for (const LayoutId from : {kRowMajor, cuda::kChannelsLast})
+      sources.push_back(cuda::ReorderText(type, from).source);
+  };
+  for (const TensorType& type : call.inputs) add(type);
+  for (const TensorType& type : call.outputs) add(type);
+  return sources;
+}
 
 CaseKernels KernelsOfCases() {
   CaseKernels found;

@@ -15,8 +15,12 @@ struct CaseKernel {
   const OpDef* op;
   OpCase op_case;
   OpCall call;
+  LayoutId layout;  // of the operands that have layouts
   cuda::KernelText text;
-  std::string where;  // "softmax.case:7"
+  std::string where;  // "softmax.case:7", "add.case:3 channels_last"
+
+  // The text's, and those of the reorders of operands.
+  std::vector<std::string> Sources() const;
 };
 
 struct CaseKernels {

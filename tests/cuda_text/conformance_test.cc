@@ -15,14 +15,16 @@ constexpr double kTolerance = 2e-5;
 TEST(CudaText, EveryCaseAgreesWithTheReference) {
   const CaseKernels found = KernelsOfCases();
   std::vector<std::string> sources;
-  for (const CaseKernel& kernel : found.kernels) sources.push_back(kernel.text.source);
+  for (const CaseKernel& kernel : found.kernels) {
+    for (std::string& source : kernel.Sources()) sources.push_back(std::move(source));
+  }
   const auto program = TextProgram::Compile(sources);
   ASSERT_TRUE(program.ok()) << program.status().message();
   const std::unique_ptr<Backend> reference = MakeReferenceBackend();
   const std::unique_ptr<Backend> backend = MakeTextBackend(*reference, **program);
   for (const CaseKernel& one : found.kernels) {
     int fast = 0;
-    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, kRowMajor, kTolerance, fast), "")
+    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, one.layout, kTolerance, fast), "")
         << one.where;
   }
   for (const auto& [what, count] : found.without)

@@ -79,12 +79,12 @@ std::map<std::string, int> ThreadsOf(const std::vector<CaseKernel>& kernels) {
   return threads;
 }
 
-// The first call of each operator, or of each operator and dtypes.
+// The first call of each operator and layout, or of those and dtypes.
 std::vector<CaseKernel> FirstOfEach(const std::vector<CaseKernel>& kernels, bool by_dtypes) {
   std::vector<CaseKernel> kept;
   std::set<std::string> keys;
   for (const CaseKernel& kernel : kernels) {
-    std::string key = kernel.op->name;
+    std::string key = kernel.op->name + " " + cuda::LayoutNameOf(kernel.layout);
     for (const TensorType& type : kernel.call.inputs) {
       if (by_dtypes) key += std::string(" ") + DTypeName(type.dtype);
     }

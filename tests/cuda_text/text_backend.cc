@@ -104,17 +104,29 @@ class TextBackend : public ForwardingBackend {
 
   const std::string& name() const override { return name_; }
   KernelCandidates Candidates(const OpDef& op, const OpCall& call,
-                              std::span<const LayoutId>) override {
-    return cuda::WrittenCandidates(op, call);
+                              std::span<const LayoutId> available) override {
+    return cuda::WrittenCandidates(op, call, available);
+  }
+  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
+  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
+    return cuda::ReorderChoice(type, from, to);
   }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
-                                         const KernelChoice&) override {
-    RIDGE_ASSIGN_OR_RETURN(cuda::WrittenKernel written, cuda::WriteKernel(op, call));
-    return std::unique_ptr<Kernel>(
-        std::make_unique<TextKernel>(std::move(written.text), call, program_));
+                                         const KernelChoice& choice) override {
+    RIDGE_ASSIGN_OR_RETURN(cuda::WrittenKernel written, cuda::WriteChoice(op, call, choice));
+    return KernelOf(std::move(written.text), call);
+  }
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
+                                                const KernelChoice& choice) override {
+    return KernelOf(cuda::ReorderText(type, choice.input_layouts.at(0)),
+                    {"reorder", {type}, {type}, {}});
   }
 
  private:
+  std::unique_ptr<Kernel> KernelOf(cuda::KernelText text, const OpCall& call) const {
+    return std::make_unique<TextKernel>(std::move(text), call, program_);
+  }
+
   const std::string name_ = "cuda_text";
   const TextProgram& program_;
 };

@@ -94,8 +94,8 @@ TEST(CudaMemory, IsGivenBackAfterTheWorkOnIt) {
 // --- outside of memory ---------------------------------------------------------------------------
 
 // A kernel that writes one byte at its argument.
-DriverCode WriteByte(void* at, bool skipped) {
-  if (!skipped) *static_cast<volatile char*>(at) = 1;
+DriverCode WriteByte(void* at) {
+  *static_cast<volatile char*>(at) = 1;
   return DriverCode::kSuccess;
 }
 
@@ -105,8 +105,8 @@ void WriteAt(int64_t offset) {
   const auto arena = Allocated(*gpu.device, 2 * kMiB);
   auto& stream = static_cast<cuda::CudaStream&>(gpu.device->stream(0));
   const auto begin = reinterpret_cast<cuda::DevicePtr>(arena->data());
-  gpu.hooks.launch(stream.handle(), WriteByte,
-                   static_cast<char*>(gpu.hooks.inside(begin)) + offset);
+  gpu.hooks.launch(stream.handle(), WriteByte, static_cast<char*>(gpu.hooks.inside(begin)) + offset,
+                   [](void*) {});
   ASSERT_TRUE(stream.Synchronize().ok());
 }
 

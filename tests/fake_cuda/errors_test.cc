@@ -118,12 +118,12 @@ TEST(CudaErrors, WorkAfterAnErrorDoesNotRun) {
   EXPECT_EQ(to, std::vector<int64_t>(kCount, 5));
 }
 
-DriverCode Fail(void*, bool) { return DriverCode::kLaunchFailed; }
+DriverCode Fail(void*) { return DriverCode::kLaunchFailed; }
 
 TEST(CudaErrors, OfAKernelStayOnEveryStream) {
   FakeGpu gpu;
   auto& stream = static_cast<cuda::CudaStream&>(gpu.device->stream(0));
-  ASSERT_EQ(gpu.hooks.launch(stream.handle(), Fail, nullptr), DriverCode::kSuccess);
+  ASSERT_EQ(gpu.hooks.launch(stream.handle(), Fail, nullptr, [](void*) {}), DriverCode::kSuccess);
   for (int again = 0; again < 2; ++again) {
     EXPECT_EQ(stream.Synchronize().message(),
               "cuda:0: cuStreamSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719)");

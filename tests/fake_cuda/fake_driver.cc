@@ -308,7 +308,51 @@ DriverCode cuStreamDestroy_v2(StreamHandle stream) {
   return code;
 }
 
+DriverCode cuStreamBeginCapture_v2(StreamHandle stream, int) {
+  RIDGE_FAKE_IN_CONTEXT;
+  if (In(stream).capture() != nullptr) return DriverCode::kInvalidValue;
+  In(stream).BeginCapture();
+  return kOk;
+}
+
+DriverCode cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
+  const DriverCode code = End(__func__);
+  if (In(stream).capture() == nullptr) return DriverCode::kInvalidValue;
+  *graph = reinterpret_cast<GraphHandle>(new Graph(std::move(*In(stream).EndCapture())));
+  TheState().Born();
+  return code;
+}
+
+DriverCode cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph,
+                                       unsigned long long) {
+  RIDGE_FAKE_IN_CONTEXT;
+  *exec = reinterpret_cast<GraphExecHandle>(new Graph(*reinterpret_cast<Graph*>(graph)));
+  TheState().Born();
+  return kOk;
+}
+
+DriverCode cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
+  RIDGE_FAKE_IN_CONTEXT;
+  for (const Work& work : *reinterpret_cast<Graph*>(exec)) In(stream).Push(work);
+  return kOk;
+}
+
+DriverCode cuGraphExecDestroy(GraphExecHandle exec) {
+  const DriverCode code = End(__func__);
+  delete reinterpret_cast<Graph*>(exec);
+  TheState().Died();
+  return code;
+}
+
+DriverCode cuGraphDestroy(GraphHandle graph) {
+  const DriverCode code = End(__func__);
+  delete reinterpret_cast<Graph*>(graph);
+  TheState().Died();
+  return code;
+}
+
 DriverCode cuStreamSynchronize(StreamHandle stream) {
+  if (In(stream).capture() != nullptr) return DriverCode::kNotSupported;  // as the capture would
   In(stream).Synchronize();
   RIDGE_FAKE_IN_CONTEXT;
   return kOk;
@@ -380,13 +424,12 @@ DriverCode cuLaunchKernel(FunctionHandle function, unsigned int grid_x, unsigned
 
 // --- hooks ---------------------------------------------------------------------------------------
 
-DriverCode ridge_fake_cuda_launch(StreamHandle stream, HostKernel run, void* argument) {
+DriverCode ridge_fake_cuda_launch(StreamHandle stream, HostKernel run, void* argument,
+                                  FreeArgument free) {
+  const std::shared_ptr<void> held(argument, free);
   const DriverCode code = TheState().BeginInContext("cuLaunchKernel");
-  if (code != kOk) {
-    run(argument, /*skipped=*/true);
-    return code;
-  }
-  In(stream).Push([=](bool skipped) { return run(argument, skipped); });
+  if (code != kOk) return code;
+  In(stream).Push([=](bool skipped) { return skipped ? kOk : run(held.get()); });
   return kOk;
 }
 

@@ -6,13 +6,14 @@
 
 namespace ridge::fake_cuda {
 
-// Runs on the stream's thread.  `skipped`: an error that stays keeps it from running; it only frees
-// its argument.  Anything but kSuccess is an error that stays.
-using HostKernel = cuda::DriverCode (*)(void* argument, bool skipped);
+// Runs on the stream's thread, each time that a graph is launched.  Anything but kSuccess is an
+// error that stays, after which it is not called.
+using HostKernel = cuda::DriverCode (*)(void* argument);
+using FreeArgument = void (*)(void* argument);  // when it is not called any more
 
 // "ridge_fake_cuda_launch"
 using LaunchFunction = cuda::DriverCode (*)(cuda::StreamHandle stream, HostKernel run,
-                                            void* argument);
+                                            void* argument, FreeArgument free);
 // "ridge_fake_cuda_inside": where streams find the bytes of a device address; nullptr where nothing
 // is reserved.
 using InsideFunction = void* (*)(cuda::DevicePtr at);

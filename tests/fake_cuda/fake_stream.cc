@@ -51,7 +51,20 @@ Stream::~Stream() {
   thread_.join();
 }
 
-void Stream::Push(std::function<DriverCode(bool)> run) {
+std::shared_ptr<Graph> Stream::EndCapture() {
+  const std::lock_guard hold(TheStreams().lock);
+  std::shared_ptr<Graph> graph = std::move(capture_);
+  for (Stream* stream : TheStreams().streams) {
+    if (stream->capture_ == graph) stream->capture_ = nullptr;
+  }
+  return graph;
+}
+
+void Stream::Push(Work run) {
+  if (capture_ != nullptr) {
+    capture_->push_back(std::move(run));
+    return;
+  }
   const std::lock_guard hold(lock_);
   waiting_.push_back(std::move(run));
   ++pushed_;
@@ -78,7 +91,7 @@ void Stream::Loop() {
     changed_.wait(hold,
                   [this] { return stop_ || (!waiting_.empty() && (!lazy_ || begun_ < needed_)); });
     if (waiting_.empty()) return;
-    const std::function<DriverCode(bool)> run = std::move(waiting_.front());
+    const Work run = std::move(waiting_.front());
     waiting_.pop_front();
     ++begun_;
     busy_ = true;
@@ -96,6 +109,8 @@ void Stream::Delay() {
 }
 
 void Event::Record(Stream& stream) {
+  captured_ = stream.capture();
+  if (stream.capture() != nullptr) return;  // the graph has one order
   int64_t ticket = 0;
   {
     const std::lock_guard hold(reached_->lock);
@@ -113,6 +128,10 @@ void Event::Record(Stream& stream) {
 }
 
 void Event::WaitOn(Stream& stream) {
+  if (std::shared_ptr<Graph> graph = captured_.lock()) {
+    stream.JoinCapture(std::move(graph));
+    return;
+  }
   int64_t ticket = 0;
   Stream* recorded_by = nullptr;
   {

@@ -16,13 +16,24 @@
 
 namespace ridge::fake_cuda {
 
+// run(skipped)
+using Work = std::function<DriverCode(bool skipped)>;
+
+// Work that streams captured, in the order in which they were told.
+using Graph = std::vector<Work>;
+
 class Stream {
  public:
   Stream(uint32_t seed, bool lazy);
   ~Stream();  // after its work is done
 
-  // run(skipped)
-  void Push(std::function<DriverCode(bool skipped)> run);
+  // While capturing, into the graph.
+  void Push(Work run);
+  // A stream that waits for an event of a capturing one joins it, until the graph is taken.
+  void BeginCapture() { capture_ = std::make_shared<Graph>(); }
+  void JoinCapture(std::shared_ptr<Graph> graph) { capture_ = std::move(graph); }
+  const std::shared_ptr<Graph>& capture() const { return capture_; }
+  std::shared_ptr<Graph> EndCapture();
   void Synchronize();
   // Somebody waits for what was pushed until now.
   void Need();
@@ -33,7 +44,8 @@ class Stream {
 
   std::mutex lock_;
   std::condition_variable changed_;
-  std::deque<std::function<DriverCode(bool)>> waiting_;
+  std::deque<Work> waiting_;
+  std::shared_ptr<Graph> capture_;
   int64_t pushed_ = 0, begun_ = 0, needed_ = 0;  // pieces of work
   const bool lazy_;
   bool busy_ = false, stop_ = false;
@@ -61,6 +73,7 @@ class Event {
     Stream* stream = nullptr;  // of the last record
   };
   std::shared_ptr<Reached> reached_ = std::make_shared<Reached>();
+  std::weak_ptr<Graph> captured_;  // by which the last record was taken
 };
 
 }  // namespace ridge::fake_cuda

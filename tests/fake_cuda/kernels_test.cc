@@ -56,7 +56,7 @@ Result<Left> TrainOn(Backend& backend, const std::string& model) {
   request.options.model = model;
   request.options.data = "synthetic";
   request.options.batch = 2;
-  request.options.steps = 3;
+  request.options.steps = 6;
   request.options.slices = "1";
   request.options.recompute = "off";
   request.options.out = folder.File("run");
@@ -93,6 +93,7 @@ TEST(CudaTraining, LeavesTheBitsOfTheSameKernelsOnTheHost) {
       EXPECT_TRUE(want->parameters == have->parameters) << model;
       EXPECT_TRUE(want->state == have->state) << model;
       kernels = gpu.hooks.calls("cuLaunchKernel");
+      EXPECT_GT(gpu.hooks.calls("cuGraphLaunch"), 4);  // the steps after the first of each slot
     }
     EXPECT_GT(kernels, 20);
     EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);

@@ -8,15 +8,16 @@ namespace {
 using cuda::DriverCode;
 using Work = std::function<Status()>;
 
-DriverCode RunWork(void* argument, bool skipped) {
-  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
-  if (skipped) return DriverCode::kSuccess;
+DriverCode RunWork(void* argument) {
   try {
-    return (*work)().ok() ? DriverCode::kSuccess : DriverCode::kLaunchFailed;
+    return (*static_cast<Work*>(argument))().ok() ? DriverCode::kSuccess
+                                                  : DriverCode::kLaunchFailed;
   } catch (const Bug&) {
     return DriverCode::kLaunchFailed;
   }
 }
+
+void FreeWork(void* argument) { delete static_cast<Work*>(argument); }
 
 }  // namespace
 
@@ -26,7 +27,8 @@ std::unique_ptr<Backend> MakeCudaBackend(Backend& inner, const FakeGpu& gpu) {
       return gpu.hooks.inside(reinterpret_cast<cuda::DevicePtr>(at));
     }));
     const auto handle = static_cast<cuda::CudaStream&>(stream).handle();
-    return gpu.driver.Check(gpu.hooks.launch(handle, RunWork, work.release()), "cuLaunchKernel");
+    return gpu.driver.Check(gpu.hooks.launch(handle, RunWork, work.release(), FreeWork),
+                            "cuLaunchKernel");
   };
   return fake::MakeLaunchedBackend(inner, *gpu.device, launch_on);
 }

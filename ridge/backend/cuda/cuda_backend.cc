@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ridge/backend/cuda/cuda_kernel.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
@@ -12,6 +13,9 @@
 
 namespace ridge::cuda {
 namespace {
+
+// Of a kernel of ours where a library has one too: ours use no units for products.
+constexpr double kBesideLibrary = 0.05;
 
 class CudaRules : public RewriteRules {
  public:
@@ -32,6 +36,11 @@ class CudaRules : public RewriteRules {
     }
     return WriteKernel(op, call).ok();
   }
+  bool GivesF32Sums(const OpDef& op) const override {
+    return std::all_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
+      return !library->Knows(op) || library->GivesF32Sums(op);
+    });
+  }
   // Addresses that tensor cores read and write are multiples of 16 bytes.
   ProductMultiple MultipleOfProducts() const override {
     static const OpDef& matmul = *FindOp("matmul");
@@ -41,7 +50,7 @@ class CudaRules : public RewriteRules {
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
-    return UsualReducedGroups(op);
+    return GpuReducedGroups(op);
   }
 
  private:
@@ -75,9 +84,14 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) library->AddCandidates(op, call, available, found);
     }
-    KernelCandidates written = WrittenCandidates(op, call);
-    for (KernelChoice& choice : written.choices) found.choices.push_back(std::move(choice));
+    const double efficiency = found.choices.empty() ? 1 : kBesideLibrary;
+    KernelCandidates written = WrittenCandidates(op, call, available);
+    for (KernelChoice& choice : written.choices) {
+      choice.efficiency *= efficiency;
+      found.choices.push_back(std::move(choice));
+    }
     for (KernelRefusal& refusal : written.refusals) found.refusals.push_back(std::move(refusal));
+    for (KernelChoice& choice : found.choices) TakeEitherLayout(call, available, choice);
     return found;
   }
   KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
@@ -85,12 +99,23 @@ class CudaBackend : public Backend {
     return {};
   }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
-  std::string LayoutName(LayoutId) const override { return "row_major"; }
-  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override {
-    throw Bug("the CUDA backend knows one layout");
+  std::string LayoutName(LayoutId layout) const override { return LayoutNameOf(layout); }
+  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
+    return ReorderChoice(type, from, to);
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
+  }
+
+  void Prepare(std::span<const KernelRequest> requests) override {
+    std::set<std::string> sources;
+    for (const KernelRequest& request : requests) {
+      if (IsOfLibrary(*request.choice)) continue;
+      const Result<WrittenKernel> written =
+          WriteChoice(*request.op, *request.call, *request.choice);
+      if (written.ok() && !written->text.launches.empty()) sources.insert(written->text.source);
+    }
+    compiler_.CompileAll({sources.begin(), sources.end()});
   }
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
@@ -98,20 +123,29 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Makes(choice)) return library->Create(op, call, choice);
     }
-    Result<WrittenKernel> written = WriteKernel(op, call);
+    Result<WrittenKernel> written = WriteChoice(op, call, choice);
     if (!written.ok()) {
       return Status(ErrorCode::kUnsupported, call.where + ": this version of ridge has no kernel " +
                                                  choice.kernel + " for it");
     }
-    RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudaModule> module, ModuleOf(written->text));
-    return CudaKernel::Create(device_.context(), std::move(module),
-                              std::move(written->text.launches));
+    return KernelOf(std::move(written->text));
   }
-  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType&, const KernelChoice&) override {
-    throw Bug("the CUDA backend knows one layout");
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
+                                                const KernelChoice& choice) override {
+    return KernelOf(ReorderText(type, choice.input_layouts.at(0)));
   }
 
  private:
+  bool IsOfLibrary(const KernelChoice& choice) const {
+    return std::any_of(libraries_.begin(), libraries_.end(),
+                       [&](const auto& library) { return library->Makes(choice); });
+  }
+
+  Result<std::unique_ptr<Kernel>> KernelOf(KernelText text) {
+    RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudaModule> module, ModuleOf(text));
+    return CudaKernel::Create(device_.context(), std::move(module), std::move(text.launches));
+  }
+
   // Nodes of equal text share one as long as one of them lives.
   Result<std::shared_ptr<CudaModule>> ModuleOf(const KernelText& text) {
     if (text.launches.empty()) return std::shared_ptr<CudaModule>();

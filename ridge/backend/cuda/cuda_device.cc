@@ -60,8 +60,9 @@ Status CudaDevice::FindPageBytes() {
 
 Status CudaDevice::MakeStreams(const CudaOptions& options) {
   for (int i = 0; i < options.compute_streams; ++i) {
+    const bool records = options.records && i == 0;
     RIDGE_ASSIGN_OR_RETURN(compute_.emplace_back(),
-                           CudaStream::Create(*context_, StreamPriority::kGreatest));
+                           CudaStream::Create(*context_, StreamPriority::kGreatest, records));
   }
   RIDGE_ASSIGN_OR_RETURN(copy_, CudaStream::Create(*context_, StreamPriority::kLeast));
   RIDGE_ASSIGN_OR_RETURN(communication_, CudaStream::Create(*context_, StreamPriority::kLeast));

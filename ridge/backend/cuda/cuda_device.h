@@ -14,6 +14,7 @@ namespace ridge::cuda {
 struct CudaOptions {
   int compute_streams = 2;
   double clock_span_s = 30;  // of CudaClock: then a time is right to 4 us
+  bool records = true;       // the main stream, by CUDA graphs
 };
 
 class CudaDevice : public Device {

@@ -19,11 +19,11 @@ CudaEvent::~CudaEvent() {
 double CudaEvent::seconds() const { return clock_ == nullptr ? 0 : clock_->SecondsOf(*this); }
 
 Result<std::unique_ptr<CudaStream>> CudaStream::Create(CudaContext& context,
-                                                       StreamPriority priority) {
+                                                       StreamPriority priority, bool records) {
   if (!context.Ready()) return context.error();
   int least = 0, greatest = 0;
   RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context, CtxGetStreamPriorityRange, &least, &greatest));
-  std::unique_ptr<CudaStream> stream(new CudaStream(context));
+  std::unique_ptr<CudaStream> stream(new CudaStream(context, records));
   RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context, StreamCreateWithPriority, &stream->handle_,
                                    kStreamNonBlocking,
                                    priority == StreamPriority::kGreatest ? greatest : least));
@@ -99,6 +99,41 @@ double CudaClock::Between(const CudaEvent& begin, const CudaEvent& end) {
         RIDGE_CUDA(context_, EventElapsedTime, &milliseconds, begin.handle(), end.handle()));
   }
   return static_cast<double>(milliseconds) * 1e-3;
+}
+
+Result<std::unique_ptr<Recording>> CudaRecording::Create(CudaContext& context, GraphHandle graph) {
+  std::unique_ptr<CudaRecording> recording(new CudaRecording(context));
+  const Status made = RIDGE_CUDA(context, GraphInstantiate, &recording->handle_, graph, 0);
+  context.driver().GraphDestroy(graph);
+  RIDGE_RETURN_IF_ERROR(made);
+  return std::unique_ptr<Recording>(std::move(recording));
+}
+
+CudaRecording::~CudaRecording() {
+  if (handle_ != nullptr && context_.Enter().ok()) context_.driver().GraphExecDestroy(handle_);
+}
+
+void CudaStream::BeginRecording() {
+  if (!context_.Ready()) return;
+  context_.Keep(RIDGE_CUDA(context_, StreamBeginCapture, handle_, kCaptureRelaxed));
+}
+
+// Ends after an error too: the stream is as it was before.
+Result<std::unique_ptr<Recording>> CudaStream::EndRecording() {
+  context_.Keep(context_.Enter());
+  GraphHandle graph = nullptr;
+  context_.Keep(RIDGE_CUDA(context_, StreamEndCapture, handle_, &graph));
+  if (!context_.error().ok()) {
+    if (graph != nullptr) context_.driver().GraphDestroy(graph);
+    return context_.error();
+  }
+  return CudaRecording::Create(context_, graph);
+}
+
+void CudaStream::Play(Recording& recording) {
+  if (!context_.Ready()) return;
+  context_.Keep(
+      RIDGE_CUDA(context_, GraphLaunch, static_cast<CudaRecording&>(recording).handle(), handle_));
 }
 
 // Waits after an error too: what was enqueued before it still uses memory of the host.

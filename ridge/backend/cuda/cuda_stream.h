@@ -21,11 +21,27 @@ class CudaEvent : public Event {
   EventHandle handle_ = nullptr;
 };
 
+// A CUDA graph, ready to be launched.
+class CudaRecording : public Recording {
+ public:
+  // Takes `graph`.
+  static Result<std::unique_ptr<Recording>> Create(CudaContext& context, GraphHandle graph);
+  ~CudaRecording() override;
+  GraphExecHandle handle() const { return handle_; }
+
+ private:
+  explicit CudaRecording(CudaContext& context) : context_(context) {}
+
+  CudaContext& context_;
+  GraphExecHandle handle_ = nullptr;
+};
+
 enum class StreamPriority { kLeast, kGreatest };
 
 class CudaStream : public Stream {
  public:
-  static Result<std::unique_ptr<CudaStream>> Create(CudaContext& context, StreamPriority priority);
+  static Result<std::unique_ptr<CudaStream>> Create(CudaContext& context, StreamPriority priority,
+                                                    bool records = false);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -39,11 +55,16 @@ class CudaStream : public Stream {
   void Record(Event& event) override;
   void Wait(const Event& event) override;
   Status Synchronize() override;
+  bool records() const override { return records_; }
+  void BeginRecording() override;
+  Result<std::unique_ptr<Recording>> EndRecording() override;
+  void Play(Recording& recording) override;
 
  private:
-  explicit CudaStream(CudaContext& context) : context_(context) {}
+  CudaStream(CudaContext& context, bool records) : context_(context), records_(records) {}
 
   CudaContext& context_;
+  const bool records_;
   StreamHandle handle_ = nullptr;
 };
 

@@ -46,6 +46,8 @@ using StreamHandle = struct StreamOpaque*;
 using EventHandle = struct EventOpaque*;
 using ModuleHandle = struct ModuleOpaque*;
 using FunctionHandle = struct FunctionOpaque*;
+using GraphHandle = struct GraphOpaque*;          // CUgraph
+using GraphExecHandle = struct GraphExecOpaque*;  // CUgraphExec
 
 // CUdevice_attribute.
 enum class DeviceAttribute : int {
@@ -61,6 +63,7 @@ inline constexpr int kAccessReadWrite = 3;
 inline constexpr int kGranularityMinimum = 0;
 inline constexpr unsigned int kStreamNonBlocking = 1;  // not ordered with the default stream
 inline constexpr unsigned int kEventDefault = 0;       // takes times
+inline constexpr int kCaptureRelaxed = 2;              // other threads go on with what they do
 
 struct MemLocation {
   int type;
@@ -137,6 +140,13 @@ struct Uuid {
   F(StreamSynchronize, cuStreamSynchronize, (StreamHandle stream))                                \
   F(StreamWaitEvent, cuStreamWaitEvent,                                                           \
     (StreamHandle stream, EventHandle event, unsigned int flags))                                 \
+  F(StreamBeginCapture, cuStreamBeginCapture_v2, (StreamHandle stream, int mode))                 \
+  F(StreamEndCapture, cuStreamEndCapture, (StreamHandle stream, GraphHandle * graph))             \
+  F(GraphInstantiate, cuGraphInstantiateWithFlags,                                                \
+    (GraphExecHandle * exec, GraphHandle graph, unsigned long long flags))                        \
+  F(GraphLaunch, cuGraphLaunch, (GraphExecHandle exec, StreamHandle stream))                      \
+  F(GraphExecDestroy, cuGraphExecDestroy, (GraphExecHandle exec))                                 \
+  F(GraphDestroy, cuGraphDestroy, (GraphHandle graph))                                            \
   F(EventCreate, cuEventCreate, (EventHandle * event, unsigned int flags))                        \
   F(EventDestroy, cuEventDestroy_v2, (EventHandle event))                                         \
   F(EventRecord, cuEventRecord, (EventHandle event, StreamHandle stream))                         \

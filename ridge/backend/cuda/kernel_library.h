@@ -16,6 +16,8 @@ class KernelLibrary {
   virtual const std::string& version() const = 0;
   // Whether the library is asked about calls of this operator.
   virtual bool Knows(const OpDef& op) const = 0;
+  // Whether its kernels of this operator with operands of 16 bits can write their sums in f32.
+  virtual bool GivesF32Sums(const OpDef&) const { return true; }
   // Adds the library's kernels for the call, best first, or why it has none.  The same question has
   // the same answer as long as the library is open.  REQUIRES: Knows(op).
   virtual void AddCandidates(const OpDef& op, const OpCall& call,

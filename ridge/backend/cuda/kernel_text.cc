@@ -52,6 +52,13 @@ int64_t BlocksFor(int64_t items, int threads) {
   return std::clamp<int64_t>(CeilDiv(items, threads), 1, kMostBlocks);
 }
 
+int64_t PacksAhead(int64_t groups, int64_t bytes) {
+  constexpr int64_t kBytesAhead = 64, kMostAhead = 4;
+  constexpr int64_t kBusyThreads = kMostBlocks / 4 * kBlockThreads;  // all of them come first
+  const int64_t wanted = kBytesAhead / std::max<int64_t>(bytes, 1);
+  return std::clamp<int64_t>(std::min(wanted, groups / kBusyThreads), 1, kMostAhead);
+}
+
 int64_t BlocksForRows(int64_t rows) { return std::clamp<int64_t>(rows, 1, kMostBlocks); }
 
 int ThreadsForRow(int64_t elements) {

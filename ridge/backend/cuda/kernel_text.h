@@ -60,6 +60,9 @@ std::string FillText(std::string_view text,
 
 // Blocks for `items` threads' work, at most kMostBlocks: the rest comes by a loop.
 int64_t BlocksFor(int64_t items, int threads = kBlockThreads);
+// Packs that a thread of a loop over `groups` of them reads before it writes, so that memory is
+// kept busy: `bytes` are what a group reads.
+int64_t PacksAhead(int64_t groups, int64_t bytes);
 // Where a block takes a row at a time: blocks for so many rows, and threads for a row.
 int64_t BlocksForRows(int64_t rows);
 int ThreadsForRow(int64_t elements);

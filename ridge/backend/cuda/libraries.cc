@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ridge/backend/cuda/cublaslt/matmul_library.h"
+#include "ridge/backend/cuda/cudnn/cudnn_library.h"
 
 namespace ridge::cuda {
 
@@ -19,6 +20,8 @@ KernelLibraries OpenLibraries(CudaDevice& device, const LibrarySearch& search,
     }
   };
   add(OpenCublasLt(device, search, options.tf32), "products");
+  add(OpenCudnn(device.context(), device.gpu(), search, options.tf32),
+      "attention and convolutions");
   return libraries;
 }
 

@@ -68,7 +68,7 @@ void* Open(const LibrarySearch& search, const std::string& soname) {
 
 LibrarySearch SearchForToolkit() {
   LibrarySearch search;
-  search.before = {Variable(kPathVariable), ProgramFolder()};
+  search.before = {Variable(kPathVariable), ProgramFolder(), ProgramFolder() + "/../lib/ridge"};
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) AddWheels(Variable(name), search.before);
   search.behind = {"/usr/local/cuda/lib64"};
   return search;

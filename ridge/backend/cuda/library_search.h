@@ -16,8 +16,8 @@ struct LibrarySearch {
   std::vector<std::string> before;  // folders in front of the system's loader
   std::vector<std::string> behind;  // and those that are left when it finds none
 };
-// RIDGE_CUDA_PATH; what the process has open; the program's folder; the wheels of the active Python
-// (VIRTUAL_ENV, CONDA_PREFIX); the system's loader; /usr/local/cuda.
+// RIDGE_CUDA_PATH; what the process has open; the program's folder and ../lib/ridge; the wheels of
+// the active Python (VIRTUAL_ENV, CONDA_PREFIX); the system's loader; /usr/local/cuda.
 LibrarySearch SearchForToolkit();
 
 // The first of `sonames` that is found, each in all places.  `name` and `wheel` are for the

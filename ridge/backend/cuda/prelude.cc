@@ -35,14 +35,20 @@ template <class R> RIDGE_FUNCTION R Limited(R x, R low, R high) {
   return x < low ? low : x > high ? high : x;
 }
 
+// Whole where the exact result is: a GPU's pow(3, 1) may be the number below 3.
+template <class R> RIDGE_FUNCTION R Power(R a, R b) {
+  const R y = pow(a, b);
+  return b >= R(0) && b == rint(b) && a == rint(a) ? rint(y) : y;
+}
+
 // Conversions of 16 bits: to nearest even; NaN stays NaN.
 RIDGE_FUNCTION float FromBF16(u16 bits) { return __uint_as_float((u32)bits << 16); }
-RIDGE_FUNCTION u16 ToBF16(float x) {
-  const u32 u = __float_as_uint(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
-  return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
 #ifdef __CUDA_ARCH__
+RIDGE_FUNCTION u16 ToBF16(float x) {
+  u16 bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
 RIDGE_FUNCTION float FromF16(u16 bits) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
@@ -54,6 +60,11 @@ RIDGE_FUNCTION u16 ToF16(float x) {
   return bits;
 }
 #else
+RIDGE_FUNCTION u16 ToBF16(float x) {
+  const u32 u = __float_as_uint(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
+  return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
 RIDGE_FUNCTION float FromF16(u16 bits) {
   const u32 sign = (u32)(bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
   if (magnitude >= 0x7c00u) return __uint_as_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
@@ -154,6 +165,7 @@ template <class R, class F> RIDGE_FUNCTION R BlockFold(R x, R empty, R* scratch,
   for (int distance = 16; distance > 0; distance >>= 1)
     x = fold(x, __shfl_xor_sync(0xffffffffu, x, distance));
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (warps == 1) return x;
   if (lane == 0) scratch[warp] = x;
   __syncthreads();
   x = lane < warps ? scratch[lane] : empty;

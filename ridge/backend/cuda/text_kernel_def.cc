@@ -37,26 +37,93 @@ const std::vector<TextKernelDef>& AllTextKernels() {
   return kernels;
 }
 
-Result<WrittenKernel> WriteKernel(const OpDef& op, const OpCall& call) {
+Result<WrittenKernel> WriteKernel(const OpDef& op, const OpCall& call, LayoutId layout) {
   if (WritesNothing(call)) return WrittenKernel{"cuda.nothing", {}};
   const char* reason = refusal::kNoKernel;
   for (const TextKernelDef& def : AllTextKernels()) {
-    if (!def.Runs(op)) continue;
-    WrittenKernel written{def.name, {}};
-    reason = def.write(op, call, written.text);
+    const auto write = layout == kChannelsLast ? def.write_channels_last : def.write;
+    if (!def.Runs(op) || write == nullptr) continue;
+    WrittenKernel written{def.name, {}, def.row_major_inputs};
+    reason = write(op, call, written.text);
     if (reason == nullptr) return written;
   }
   return Status(ErrorCode::kUnsupported, reason);
 }
 
-KernelCandidates WrittenCandidates(const OpDef& op, const OpCall& call) {
+namespace {
+
+KernelChoice ChoiceOf(const OpDef& op, const OpCall& call, const WrittenKernel& written) {
+  KernelChoice choice = RowMajorChoice(op, call, written.name);
+  if (!written.text.in_place) choice.in_place.clear();
+  choice.workspace_bytes = written.text.workspace_bytes;
+  choice.key = written.name + " " + CallKey(op, call);
+  return choice;
+}
+
+void AddChannelsLast(const OpDef& op, const OpCall& call, KernelCandidates& found) {
+  const Result<WrittenKernel> written = WriteKernel(op, call, kChannelsLast);
+  if (!written.ok()) return;
+  KernelChoice choice = ChoiceOf(op, call, *written);
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    choice.input_layouts[i] = ChannelsLastOf(call.inputs[i]);
+  for (const size_t i : written->row_major_inputs) choice.input_layouts[i] = kRowMajor;
+  for (size_t o = 0; o < call.outputs.size(); ++o)
+    choice.output_layouts[o] = ChannelsLastOf(call.outputs[o]);
+  choice.key += " " + LayoutNameOf(kChannelsLast);
+  found.choices.push_back(std::move(choice));
+}
+
+}  // namespace
+
+namespace {
+
+// What an optimizer writes has the layout of the parameter, whatever its gradient has.
+bool MayBeChannelsLast(const OpDef& op, const OpCall& call, std::span<const LayoutId> available) {
+  if (op.cost_class != CostClass::kOptimizer) return AnyChannelsLast(call, available);
+  return AnyChannelsLast(call, available.first(std::min<size_t>(available.size(), 1)));
+}
+
+}  // namespace
+
+KernelCandidates WrittenCandidates(const OpDef& op, const OpCall& call,
+                                   std::span<const LayoutId> available) {
+  KernelCandidates found;
+  if (MayBeChannelsLast(op, call, available)) AddChannelsLast(op, call, found);
   const Result<WrittenKernel> written = WriteKernel(op, call);
-  if (!written.ok()) return {{}, {{"cuda", written.status().message()}}};
-  KernelChoice choice = RowMajorChoice(op, call, written->name);
-  if (!written->text.in_place) choice.in_place.clear();
-  choice.workspace_bytes = written->text.workspace_bytes;
-  choice.key = written->name + " " + CallKey(op, call);
-  return {{std::move(choice)}, {}};
+  if (written.ok()) {
+    found.choices.push_back(ChoiceOf(op, call, *written));
+  } else {
+    found.refusals.push_back({"cuda", written.status().message()});
+  }
+  for (KernelChoice& choice : found.choices) TakeEitherLayout(call, available, choice);
+  return found;
+}
+
+Result<WrittenKernel> WriteChoice(const OpDef& op, const OpCall& call, const KernelChoice& choice) {
+  return WriteKernel(op, call, IsChannelsLast(call, choice) ? kChannelsLast : kRowMajor);
+}
+
+KernelText ReorderText(const TensorType& type, LayoutId from) {
+  const int64_t batch = type.dims.at(0), channels = type.dims.at(1);
+  const int64_t positions = type.elements() / std::max<int64_t>(batch * channels, 1);
+  Dims x = {batch, channels, positions}, y = {batch, positions, channels};
+  if (from == kChannelsLast) std::swap(x, y);
+  const OpDef& op = *FindOp("transpose");
+  const OpCall call{"reorder",
+                    {{type.dtype, x}},
+                    {{type.dtype, y}},
+                    {{"permutation", std::vector<int64_t>{0, 2, 1}}}};
+  return std::move(WriteKernel(op, call)->text);
+}
+
+KernelChoice ReorderChoice(const TensorType& type, LayoutId from, LayoutId to) {
+  KernelChoice choice;
+  choice.kernel = "cuda.reorder";
+  choice.input_layouts = {from};
+  choice.output_layouts = {to};
+  choice.key = fmt::format("{} {} {}->{}", choice.kernel, TypeToString(type), LayoutNameOf(from),
+                           LayoutNameOf(to));
+  return choice;
 }
 
 const char* StorageType(DType dtype) {

@@ -16,16 +16,6 @@
 namespace ridge {
 namespace {
 
-// The dtype of y.
-Result<DType> ResultDType(const OpCall& call) {
-  const std::string& text = call.text("out_dtype");
-  if (text.empty()) return call.inputs[0].dtype;
-  const std::optional<DType> out = ParseDType(text);
-  if (out && IsFloat(*out)) return *out;
-  return CallError(call,
-                   fmt::format("out_dtype is \"{}\"; it must be f64, f32, f16 or bf16", text));
-}
-
 // x: float, rank >= 1.  scale, shift: x.dims[axis..).  y: as x, or of out_dtype.
 // mean, rstd: x.dims[..axis).
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
@@ -39,7 +29,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   if (call.has_input(1)) RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "scale", row, why));
   if (call.has_input(2)) RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "shift", row, why));
   const TensorType statistic{dtype, LeadingDims(x.dims, axis)};
-  RIDGE_ASSIGN_OR_RETURN(const DType out, ResultDType(call));
+  RIDGE_ASSIGN_OR_RETURN(const DType out, FloatOutDType(call));
   return std::vector<TensorType>{{out, x.dims}, statistic, statistic};
 }
 

@@ -11,13 +11,15 @@
 namespace ridge {
 namespace {
 
-// logits: float [..., C].  labels: i64 or i32 [...].  dlosses: [...].  dlogits: as logits.
+// logits: float [..., C].  labels: i64 or i32 [...].  dlosses: [...].  dlogits: as logits, or of
+// out_dtype.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckLogitsAndLabels(call));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "dlosses",
                                   {StatisticDType(call.inputs[0].dtype), call.inputs[1].dims},
                                   "what softmax_cross_entropy gives"));
-  return std::vector<TensorType>{call.inputs[0]};
+  RIDGE_ASSIGN_OR_RETURN(const DType out, FloatOutDType(call));
+  return std::vector<TensorType>{{out, call.inputs[0].dims}};
 }
 
 // Per logit: max, subtract, exp, add, divide, multiply.
@@ -102,10 +104,11 @@ OpDef SoftmaxCrossEntropyGradDef() {
       .doc =
           "The gradient of logits [..., C] in softmax_cross_entropy: dlogits = (softmax(logits) "
           "- one_hot(labels)) * dlosses [...]; 0 in rows whose label is `ignore_index`, NaN in "
-          "rows with another label outside [0, C).",
+          "rows with another label outside [0, C). dlogits is of `out_dtype`; empty: that of "
+          "logits.",
       .input_names = {"logits", "labels", "dlosses"},
       .output_names = {"dlogits"},
-      .attr_defaults = {{"ignore_index", -100}},
+      .attr_defaults = {{"ignore_index", -100}, {"out_dtype", ""}},
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,

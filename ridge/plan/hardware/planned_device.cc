@@ -217,10 +217,7 @@ class PlannedRules : public RewriteRules {
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
-    // What a norm adds has the type of its input.
-    if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
-    if (op.name == "batch_norm_inference") return {{{0, 5}, {0}, /*rest=*/true}};
-    return UsualReducedGroups(op);
+    return GpuReducedGroups(op);
   }
 
  private:

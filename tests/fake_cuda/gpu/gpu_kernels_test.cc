@@ -36,17 +36,16 @@ class GpuKernels : public WithGpu {};
 TEST_F(GpuKernels, AgreeWithTheReference) {
   Result<KernelCompiler> compiler = KernelCompiler::Open(device_->gpu(), CubinFolder());
   ASSERT_TRUE(compiler.ok()) << compiler.status().message();
-  const auto backend =
-      MakeCudaBackend(*device_, *std::move(compiler),
-                      OpenLibraries(*device_, SearchForToolkit(),
-                                    [](const std::string& text) { fmt::print("{}\n", text); }));
+  const auto say = [](const std::string& text) { fmt::print("{}\n", text); };
+  const auto backend = MakeCudaBackend(*device_, *std::move(compiler),
+                                       OpenLibraries(*device_, SearchForToolkit(), say));
   std::map<std::string, int> cases, first;
   int checked = 0;
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {
     if (++cases[one.op->name] > CasesOfEach()) continue;
     ++first[FirstChoice(*backend, one)];
     int fast = 0;
-    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, kRowMajor, kTolerance, fast), "")
+    EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, one.layout, kTolerance, fast), "")
         << one.where;
     // After an error of CUDA's nothing runs any more.
     const Status status = device_->stream(0).Synchronize();

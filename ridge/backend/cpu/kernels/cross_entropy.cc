@@ -140,6 +140,10 @@ class GradKernel : public HostKernel<GradKernel> {
   const Rows rows_;
 };
 
+const char* Refuse(const CandidateQuery& q) {
+  return q.call.outputs[0].dtype == DType::kF32 ? nullptr : refusal::kDType;
+}
+
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
   return q.op.name == "softmax_cross_entropy" ? MakeKernel<LossKernel>(q, choice)
                                               : MakeKernel<GradKernel>(q, choice);
@@ -151,6 +155,7 @@ KernelDef CrossEntropyKernelDef() {
   return {.name = "cpu.{op}",
           .ops = {"softmax_cross_entropy", "softmax_cross_entropy_grad"},
           .dtypes = {DType::kF32},
+          .refuse = Refuse,
           .make = Make};
 }
 

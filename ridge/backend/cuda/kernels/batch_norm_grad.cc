@@ -13,10 +13,10 @@ namespace {
 // A channel, and what element x of it adds; dy counts where relu does not cut it.
 constexpr std::string_view kGradChannelText = R"cuda(
 typedef $R R;
-struct Channel { R mean, rstd, slope, shift; };
+struct Channel { R mean, rstd, slope, shift, mean_dscale, mean_dshift; };
 RIDGE_FUNCTION Channel ChannelOf(R scale, R mean, R var, R shift) {
   const R rstd = R(1) / sqrt(var + $epsilon);
-  Channel channel = {mean, rstd, scale * rstd, shift};
+  Channel channel = {mean, rstd, scale * rstd, shift, R(0), R(0)};
   return channel;
 }
 RIDGE_FUNCTION R Counted(const Channel& c, R x, R dy) { return $counted; }
@@ -32,39 +32,59 @@ struct AddSums {
 constexpr std::string_view kGradSumsText = R"cuda(
 RIDGE_KERNEL void grad_sums($parameters) {
   typedef $own Own;
-  __shared__ GradSums scratch[$threads];
+  __shared__ GradSums scratch[$scratch];
   for ($Index tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
-    const $Index part = tile % $parts, o = tile / $parts * $columns + Own::Column();
-    GradSums sums = {R(0), R(0)};
+    const $Index part = tile % $parts, o = (tile / $parts * $columns + Own::Column()) * $wide;
+    GradSums sums[$wide];
+    Channel channels[$wide];
+#pragma unroll
+    for (int k = 0; k < $wide; ++k) {
+      const $Index c = o < $outputs ? o + k : 0;
+      channels[k] = $of_channel;
+      sums[k].dscale = sums[k].dshift = 0;
+    }
     if (o < $outputs) {
-      const $Index first = $first, begin = part * $span, c = o;
+      const $Index first = $first, begin = part * $span;
       const $Index end = part == $parts - 1 ? $packs : begin + $span;
-      const Channel channel = $of_channel;
-#pragma unroll 4
+#pragma unroll 2
       for ($Index g = begin + Own::Lane(); g < end; g += $lanes) {
         const $Index e = g * $pack, at = first + $term;
-        const Pack<$T, $pack> p = LoadPack<$pack>(x + at, 0), d = LoadPack<$pack>(dy + at, 0);
+        const Pack<$T, $load> p = LoadPack<$load>(x + at, 0), d = LoadPack<$load>(dy + at, 0);
 #pragma unroll
-        for (int k = 0; k < $pack; ++k) {
+        for (int k = 0; k < $load; ++k) {
+          const Channel& channel = channels[$number];
           const R value = (R)Load(p.at, k), slope = Counted(channel, value, (R)Load(d.at, k));
-          sums.dshift += slope;
-          sums.dscale += slope * (value - channel.mean) * channel.rstd;
+          sums[$number].dshift += slope;
+          sums[$number].dscale += slope * (value - channel.mean);
         }
       }
     }
-    sums = Own::BlockJoin(sums, scratch, AddSums());
+    Own::BlockJoin(sums, scratch, AddSums());
     if (o < $outputs && Own::Lane() == 0) {
-      shares[part * (2 * $outputs) + o] = sums.dscale;
-      shares[part * (2 * $outputs) + $outputs + o] = sums.dshift;
+      R* const shares_of_part = shares + part * (2 * $outputs) + o;
+#pragma unroll
+      for (int k = 0; k < $wide; ++k) {
+        shares_of_part[k] = sums[k].dscale * channels[k].rstd;
+        shares_of_part[$outputs + k] = sums[k].dshift;
+      }
     }
   }
 }
 )cuda";
 
-constexpr const char* kGradInputText = R"cuda(const Channel channel = $of_channel;
-      const R value = (R)Load(p.at, k), n = (value - channel.mean) * channel.rstd;
-      const R slope = Counted(channel, value, (R)Load(d.at, k));
-      Store(q.at, k, channel.slope * (slope - $dshift / $all - n * ($dscale / $all)));)cuda";
+// dshift and dscale as their means, for a term of a channel.
+constexpr const char* kGradInputChannel = R"cuda(
+RIDGE_FUNCTION Channel WithSums(Channel channel, R dscale, R dshift) {
+  channel.mean_dshift = dshift / $all;
+  channel.mean_dscale = dscale / $all * channel.rstd;
+  return channel;
+}
+)cuda";
+
+constexpr const char* kGradInputText = R"cuda(const R value = (R)Load(p_x[j].at, k);
+        const R slope = Counted(channel, value, (R)Load(p_dy[j].at, k));
+        const R rest = channel.mean_dshift + (value - channel.mean) * channel.mean_dscale;
+        Store(q.at, k, channel.slope * (slope - rest));)cuda";
 
 struct BatchNormGrad {
   const OpCall& call;
@@ -73,9 +93,9 @@ struct BatchNormGrad {
   size_t shift;  // input
   bool relu;
 
-  BatchNormGrad(const OpCall& of, size_t shift_input)
+  BatchNormGrad(LayoutId layout, const OpCall& of, size_t shift_input)
       : call(of),
-        shape(ShapeOfChannels(of.inputs[0])),
+        shape(ShapeOfChannels(of.inputs[0], layout)),
         dtype(of.inputs[0].dtype),
         shift(shift_input),
         relu(of.integer("relu") != 0) {}
@@ -135,22 +155,19 @@ struct BatchNormGrad {
                     const char* dshift, KernelText& text) const {
     operands.AddOutput(call, 0, "dx");
     const int64_t all = slices * std::max<int64_t>(shape.elements_per_channel(), 1);
-    const std::string value = FillText(kGradInputText, {{"of_channel", OfChannel()},
-                                                        {"dscale", dscale},
-                                                        {"dshift", dshift},
-                                                        {"all", fmt::format("R({}.0)", all)}});
-    text.source +=
-        ElementsText(shape, dtype, "grad_input", operands.parameters,
-                     "const Pack<$T, $elements_pack> p = LoadPack<$elements_pack>(x, group), d = "
-                     "LoadPack<$elements_pack>(dy, group);",
-                     value, "dx");
-    text.launches.push_back(
-        {"grad_input", ElementsBlocks(shape), kBlockThreads, operands.arguments});
+    text.source += FillText(kGradInputChannel, {{"all", fmt::format("R({}.0)", all)}});
+    const ElementsPass pass{
+        .name = "grad_input",
+        .inputs = {"x", "dy"},
+        .channel = fmt::format("WithSums({}, {}, {})", OfChannel(), dscale, dshift),
+        .value = kGradInputText,
+        .out = "dx"};
+    AppendElements(shape, dtype, operands, pass, text);
   }
 };
 
-const char* WriteGrad(const OpDef&, const OpCall& call, KernelText& text) {
-  const BatchNormGrad grad(call, 5);
+const char* WriteGrad(LayoutId layout, const OpCall& call, KernelText& text) {
+  const BatchNormGrad grad(layout, call, 5);
   grad.Begin(text);
   grad.AddSums(1, text);
   ChannelOperands operands = grad.Operands();
@@ -160,18 +177,19 @@ const char* WriteGrad(const OpDef&, const OpCall& call, KernelText& text) {
   return nullptr;
 }
 
-const char* WriteGradSums(const OpDef&, const OpCall& call, KernelText& text) {
-  const BatchNormGrad grad(call, 5);
+const char* WriteGradSums(LayoutId layout, const OpCall& call, KernelText& text) {
+  const BatchNormGrad grad(layout, call, 5);
   grad.Begin(text);
   grad.AddSums(0, text);
   return nullptr;
 }
 
+constexpr size_t kSliceSums = 5;  // input: [S,2,C]
+
 // The sums of the slices are added up first.
-const char* WriteGradInput(const OpDef&, const OpCall& call, KernelText& text) {
-  constexpr size_t kSums = 5;
-  const BatchNormGrad grad(call, 6);
-  const int64_t slices = call.inputs[kSums].dims[0], channels = grad.shape.channels();
+const char* WriteGradInput(LayoutId layout, const OpCall& call, KernelText& text) {
+  const BatchNormGrad grad(layout, call, 6);
+  const int64_t slices = call.inputs[kSliceSums].dims[0], channels = grad.shape.channels();
   const ReduceTile join = TileOfParts(2 * channels, slices);
   grad.Begin(text);
   text.source += JoinSumsText(join, "R* sums", "sums[o] = sum;");
@@ -179,7 +197,7 @@ const char* WriteGradInput(const OpDef&, const OpCall& call, KernelText& text) {
   text.launches = {{"join_sums",
                     join.Blocks(),
                     kBlockThreads,
-                    {Argument::Input(static_cast<int>(kSums)), Argument::Workspace()}}};
+                    {Argument::Input(static_cast<int>(kSliceSums)), Argument::Workspace()}}};
   ChannelOperands operands = grad.Operands();
   operands.Add("const R* sums", Argument::Workspace());
   const std::string dshift = fmt::format("sums[{} + c]", channels);
@@ -187,21 +205,38 @@ const char* WriteGradInput(const OpDef&, const OpCall& call, KernelText& text) {
   return nullptr;
 }
 
-}  // namespace
+using WriteInLayout = const char* (*)(LayoutId, const OpCall&, KernelText&);
 
-TextKernelDef BatchNormGradTextKernel() {
-  return {.name = "cuda.batch_norm_grad", .ops = {"batch_norm_grad"}, .write = WriteGrad};
+template <WriteInLayout kWrite>
+const char* WriteRowMajor(const OpDef&, const OpCall& call, KernelText& text) {
+  return kWrite(kRowMajor, call, text);
 }
 
+template <WriteInLayout kWrite>
+const char* WriteChannelsLast(const OpDef&, const OpCall& call, KernelText& text) {
+  return HasLayouts(call.inputs[0]) ? kWrite(kChannelsLast, call, text) : refusal::kLayout;
+}
+
+template <WriteInLayout kWrite>
+TextKernelDef KernelOf(const std::string& op) {
+  return {.name = "cuda." + op,
+          .ops = {op},
+          .write = WriteRowMajor<kWrite>,
+          .write_channels_last = WriteChannelsLast<kWrite>};
+}
+
+}  // namespace
+
+TextKernelDef BatchNormGradTextKernel() { return KernelOf<WriteGrad>("batch_norm_grad"); }
+
 TextKernelDef BatchNormGradSumsTextKernel() {
-  return {
-      .name = "cuda.batch_norm_grad_sums", .ops = {"batch_norm_grad_sums"}, .write = WriteGradSums};
+  return KernelOf<WriteGradSums>("batch_norm_grad_sums");
 }
 
 TextKernelDef BatchNormGradInputTextKernel() {
-  return {.name = "cuda.batch_norm_grad_input",
-          .ops = {"batch_norm_grad_input"},
-          .write = WriteGradInput};
+  TextKernelDef def = KernelOf<WriteGradInput>("batch_norm_grad_input");
+  def.row_major_inputs = {kSliceSums};
+  return def;
 }
 
 }  // namespace ridge::cuda

@@ -1,4 +1,5 @@
-// Texts of normalization by channels: x [B,C,...] as [outer, C, inner].
+// Texts of normalization by channels: x [B,C,...] as [outer, C, inner]; in channels-last inner
+// is 1.
 #pragma once
 #include <string>
 
@@ -27,17 +28,24 @@ struct ChannelShape {
 
   int64_t channels() const { return view.extent; }
   int64_t elements_per_channel() const { return view.outer * view.inner; }
+  // A thread's packs are all of the same channels.
+  bool in_columns() const { return view.inner == 1; }
   // What tile.Values() has, and first, term, Index, channels, count (as an R, at least 1), T.
   TextValues Values(DType dtype) const;
 };
-ChannelShape ShapeOfChannels(const TensorType& x);
+ChannelShape ShapeOfChannels(const TensorType& x, LayoutId layout);
 
-// Function `name`: a pass over all elements, number `e` of channel `c`.  `load` declares packs that
-// are read at `group`; `value` are statements that store number `k` of the pack `q`, which goes to
-// `out`.
-std::string ElementsText(const ChannelShape& shape, DType dtype, const std::string& name,
-                         const std::string& parameters, const std::string& load,
-                         const std::string& value, const std::string& out);
-int64_t ElementsBlocks(const ChannelShape& shape);
+// A pass over all elements.
+struct ElementsPass {
+  std::string name = {};                 // of the function
+  std::vector<std::string> inputs = {};  // parameters: tensors of x's type
+  std::string channel = {};              // a Channel, of the channel with the number c
+  std::string value = {};                // statements that store element k of the pack q, from
+                                         // that of p_INPUT[j], and its `channel`
+  std::string out = {};                  // the parameter that q goes to
+};
+// Appends it and its launch.  REQUIRES: a type Channel in the text.
+void AppendElements(const ChannelShape& shape, DType dtype, const ChannelOperands& operands,
+                    const ElementsPass& pass, KernelText& text);
 
 }  // namespace ridge::cuda

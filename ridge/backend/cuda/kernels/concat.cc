@@ -105,10 +105,25 @@ const char* WriteConcat(const OpDef& op, const OpCall& call, KernelText& text) {
   return nullptr;
 }
 
+// The arrays as they are stored, joined along the place of the axis.
+const char* WriteConcatChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  const int rank = call.outputs[0].rank();
+  if (op.name != "concat" || !HasLayouts(call.outputs[0])) return refusal::kLayout;
+  OpCall stored = call;
+  for (TensorType& type : stored.inputs) type = StoredChannelsLast(type);
+  stored.outputs[0] = StoredChannelsLast(call.outputs[0]);
+  const int axis = *NormalizeAxis(call.integer("axis"), rank, call.where);
+  stored.attrs["axis"] = int64_t{ChannelsLastPlace(axis, rank)};
+  return WriteConcat(op, stored, text);
+}
+
 }  // namespace
 
 TextKernelDef ConcatTextKernel() {
-  return {.name = "cuda.concat", .ops = {"concat", "gather_slices"}, .write = WriteConcat};
+  return {.name = "cuda.concat",
+          .ops = {"concat", "gather_slices"},
+          .write = WriteConcat,
+          .write_channels_last = WriteConcatChannelsLast};
 }
 
 }  // namespace ridge::cuda

@@ -2,6 +2,8 @@
 // sum of exponentials, which each thread keeps together, and by the gradient once more.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ridge/backend/cuda/kernels/row_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 
@@ -37,7 +39,7 @@ constexpr std::string_view kLossGradText = R"cuda(
     const R dloss = (R)Load(dlosses, row);
     $each_group {
       const Pack<R, $pack> p = own.at(j, g);
-      Pack<$T, $pack> q;
+      Pack<$U, $pack> q;
 #pragma unroll
       for (int k = 0; k < $pack; ++k) {
         const R hit = (i64)g * $pack + k == label ? R(1) : R(0);
@@ -50,8 +52,10 @@ constexpr std::string_view kLossGradText = R"cuda(
 const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& text) {
   const TensorType &logits = call.inputs[0], &labels = call.inputs[1];
   const bool gradient = op.name == "softmax_cross_entropy_grad";
-  const RowShape shape = ShapeOfRows(labels.elements(), logits.dims.back(),
-                                     BytesPerElement(logits.dtype), kLogitsKept);
+  const int64_t narrowest =
+      gradient ? std::min(BytesPerElement(logits.dtype), BytesPerElement(call.outputs[0].dtype))
+               : BytesPerElement(logits.dtype);
+  const RowShape shape = ShapeOfRows(labels.elements(), logits.dims.back(), narrowest, kLogitsKept);
   const char* out = StorageType(call.outputs[0].dtype);
   std::string parameters = fmt::format("const {}* logits, const {}* labels, ",
                                        StorageType(logits.dtype), StorageType(labels.dtype));
@@ -64,15 +68,18 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
     parameters += fmt::format("{}* losses", out);
   }
   arguments.push_back(Argument::Output(0));
+  const DType computed =
+      call.outputs[0].dtype == DType::kF64 ? DType::kF64 : logits.dtype;  // losses may be wider
   TextValues values = shape.Values();
   values.insert(values.end(),
                 {{"name", op.name},
                  {"parameters", parameters},
                  {"T", StorageType(logits.dtype)},
+                 {"U", out},
                  {"ignore_index",
                   fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer("ignore_index")))}});
   values.emplace_back("body", FillText(gradient ? kLossGradText : kLossText, values));
-  text.source = fmt::format("typedef {} R;\n", ComputeType(logits.dtype)) + RowText(shape) +
+  text.source = fmt::format("typedef {} R;\n", ComputeType(computed)) + RowText(shape) +
                 LogSumExpText(shape, StorageType(logits.dtype)) +
                 FillText(kCrossEntropyText, values);
   text.launches = {{op.name, shape.Blocks(), shape.threads, arguments}};

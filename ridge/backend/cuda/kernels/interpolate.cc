@@ -38,10 +38,9 @@ std::string List(const std::vector<T>& values) {
   return values.empty() ? "0" : fmt::format("{}", fmt::join(values, ","));
 }
 
-const char* WriteInterpolate(const OpDef&, const OpCall& call, KernelText& text) {
+const char* WriteAlong(const AxisView& view, const OpCall& call, KernelText& text) {
   const TensorType &x = call.inputs[0], &y = call.outputs[0];
   if (!StoresAll(call)) return refusal::kDType;
-  const AxisView view = ViewAxis(x.dims, CallAxis(call));
   const std::vector<int64_t>&starts = call.integers("starts"), &places = call.integers("places");
   if (starts.size() + places.size() > kMostEntries || view.extent >= int64_t{1} << 31)
     return refusal::kSize;
@@ -66,10 +65,24 @@ const char* WriteInterpolate(const OpDef&, const OpCall& call, KernelText& text)
   return nullptr;
 }
 
+const char* WriteInterpolate(const OpDef&, const OpCall& call, KernelText& text) {
+  return WriteAlong(ViewAxis(call.inputs[0].dims, CallAxis(call)), call, text);
+}
+
+const char* WriteInterpolateChannelsLast(const OpDef&, const OpCall& call, KernelText& text) {
+  const TensorType& x = call.inputs[0];
+  if (!HasLayouts(x)) return refusal::kLayout;
+  const int axis = ChannelsLastPlace(CallAxis(call), x.rank());
+  return WriteAlong(ViewAxis(StoredChannelsLast(x).dims, axis), call, text);
+}
+
 }  // namespace
 
 TextKernelDef InterpolateTextKernel() {
-  return {.name = "cuda.interpolate", .ops = {"interpolate"}, .write = WriteInterpolate};
+  return {.name = "cuda.interpolate",
+          .ops = {"interpolate"},
+          .write = WriteInterpolate,
+          .write_channels_last = WriteInterpolateChannelsLast};
 }
 
 }  // namespace ridge::cuda

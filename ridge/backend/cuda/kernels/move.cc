@@ -25,11 +25,35 @@ const char* WriteMoveOf(const OpDef& op, const OpCall& call, KernelText& text) {
   return nullptr;
 }
 
+// The same between the arrays as they are stored.
+const char* WriteMoveChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  const TensorType &x = call.inputs[0], &y = call.outputs[0];
+  if (!HasLayouts(x) || x.rank() != y.rank()) return refusal::kLayout;
+  const Dims from = StoredChannelsLast(x).dims, to = StoredChannelsLast(y).dims;
+  StridedMove move{to, {}, RowMajorStrides(to)};
+  if (op.name == "slice") {
+    const std::vector<SliceRange> ranges = *SliceRanges(call, x.dims);
+    std::vector<SliceRange> stored;
+    for (const size_t d : ChannelsLastOrder(x.rank())) stored.push_back(ranges[d]);
+    const SliceView view = ViewSlice(stored, from);
+    move.from = view.strides;
+    move.from_first = view.base;
+  } else if (op.name == "expand") {
+    move.from = BroadcastStrides(from, to);
+  } else {
+    return refusal::kLayout;
+  }
+  WriteMove(move, BytesPerElement(y.dtype), std::max(x.elements(), y.elements()), text);
+  return nullptr;
+}
+
 }  // namespace
 
 TextKernelDef MoveTextKernel() {
-  return {
-      .name = "cuda.move", .ops = {"slice", "expand", "reshape", "bit_cast"}, .write = WriteMoveOf};
+  return {.name = "cuda.move",
+          .ops = {"slice", "expand", "reshape", "bit_cast"},
+          .write = WriteMoveOf,
+          .write_channels_last = WriteMoveChannelsLast};
 }
 
 }  // namespace ridge::cuda

@@ -14,8 +14,8 @@
 namespace ridge::cuda {
 namespace {
 
-constexpr int64_t kNormGradKept = 16;
-constexpr int64_t kShares = 528;  // blocks of 256 threads, which write a share each
+constexpr int64_t kNormGradKept = 32;
+constexpr int64_t kShares = 1056;  // blocks, which write a share each
 
 constexpr std::string_view kNormGradText = R"cuda(
 RIDGE_KERNEL void $name($parameters) {
@@ -164,7 +164,7 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
   const int64_t narrowest = std::min(BytesPerElement(x.dtype), BytesPerElement(dy.dtype));
   const RowShape shape = ShapeOfRows(view.outer, view.extent, narrowest, kNormGradKept);
   const GradParameters parameters = ParametersOf(grad, call);
-  const int64_t blocks = grad.scaled ? shape.Blocks(kShares) : shape.Blocks();
+  const int64_t blocks = std::min(shape.Blocks(), grad.scaled ? kShares : shape.Blocks());
   TextValues values = shape.Values();
   values.insert(
       values.end(),

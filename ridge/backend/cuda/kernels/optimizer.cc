@@ -200,14 +200,37 @@ const char* WriteSgd(const OpDef&, const OpCall& call, KernelText& text) {
   return nullptr;
 }
 
+// Elements are in the order of the parameter's, which draws and codes count in row-major.
+bool CountsElements(const OpCall& call, const MomentSlots& moment, const char* name) {
+  if (!call.has_input(static_cast<size_t>(moment.input))) return false;
+  const MomentText text(call, moment, name);
+  return text.coded() || text.rounded();
+}
+
+const char* WriteAdamChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  if (CountsElements(call, kAdamM, "m") || CountsElements(call, kAdamV, "v"))
+    return refusal::kLayout;
+  return WriteAdam(op, call, text);
+}
+
+const char* WriteSgdChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  return CountsElements(call, kSgdBuffer, "buffer") ? refusal::kLayout : WriteSgd(op, call, text);
+}
+
 }  // namespace
 
 TextKernelDef AdamTextKernel() {
-  return {.name = "cuda.adam", .ops = {"adam_update"}, .write = WriteAdam};
+  return {.name = "cuda.adam",
+          .ops = {"adam_update"},
+          .write = WriteAdam,
+          .write_channels_last = WriteAdamChannelsLast};
 }
 
 TextKernelDef SgdTextKernel() {
-  return {.name = "cuda.sgd", .ops = {"sgd_update"}, .write = WriteSgd};
+  return {.name = "cuda.sgd",
+          .ops = {"sgd_update"},
+          .write = WriteSgd,
+          .write_channels_last = WriteSgdChannelsLast};
 }
 
 }  // namespace ridge::cuda

@@ -73,9 +73,10 @@ std::string PlaceText(const Placing& p, int64_t inner, int64_t x_stride) {
   return text + fmt::format(";\n    from += along / {} * {};\n  }}\n", step, x_stride);
 }
 
-const char* WritePad(const OpDef& op, const OpCall& call, KernelText& text) {
+const char* WritePlaced(const OpDef& op, const OpCall& call, std::vector<Placing> placings,
+                        KernelText& text) {
   const TensorType &x = call.inputs[0], &y = call.outputs[0];
-  std::vector<Placing> placings = Merged(PlacingsOf(op, call));
+  placings = Merged(std::move(placings));
   const Placing& last = placings.back();
   const int64_t element = BytesPerElement(y.dtype);
   const int64_t bytes = last.range.step == 1
@@ -102,10 +103,26 @@ const char* WritePad(const OpDef& op, const OpCall& call, KernelText& text) {
   return nullptr;
 }
 
+const char* WritePad(const OpDef& op, const OpCall& call, KernelText& text) {
+  return WritePlaced(op, call, PlacingsOf(op, call), text);
+}
+
+const char* WritePadChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  const TensorType& y = call.outputs[0];
+  if (!HasLayouts(y)) return refusal::kLayout;
+  const std::vector<Placing> placings = PlacingsOf(op, call);
+  std::vector<Placing> stored;
+  for (const size_t d : ChannelsLastOrder(y.rank())) stored.push_back(placings[d]);
+  return WritePlaced(op, call, std::move(stored), text);
+}
+
 }  // namespace
 
 TextKernelDef PadTextKernel() {
-  return {.name = "cuda.pad", .ops = {"pad", "slice_grad"}, .write = WritePad};
+  return {.name = "cuda.pad",
+          .ops = {"pad", "slice_grad"},
+          .write = WritePad,
+          .write_channels_last = WritePadChannelsLast};
 }
 
 }  // namespace ridge::cuda

@@ -1,17 +1,21 @@
 // Pointwise operators and `fused`: one pass, a thread takes a few neighbours.
 //
 // All steps are computed in R, which is float unless an operand or a step needs double, and rounded
-// to the step's dtype.  Full-size tensors are moved in packs; an input that is repeated is read
-// where it lies, one of a single element once a thread.  A thread reads all it needs of the inputs
-// before it writes, and writes only where it read: any output may overwrite a full-size input.
+// to the step's dtype.  Full-size tensors are moved in packs, several of which a thread has under
+// way; an input that is repeated is read where it lies, in packs where it has runs of them, one of
+// a single element once a thread.  A thread reads all it needs of the inputs before it writes, and
+// writes only where it read: any output may overwrite a full-size input.  In channels-last the same
+// text runs on the arrays as they are stored.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/kernels/pointwise_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/expression.h"
 
 namespace ridge::cuda {
@@ -74,14 +78,47 @@ RIDGE_FUNCTION R NumberOf(u64 bits, bool negative) { return negative ? R((i64)bi
 
 constexpr std::string_view kPointwiseKernel = R"cuda(
 RIDGE_KERNEL void pointwise($parameters) {
-$scalars  for (i64 group = Thread(); group < $groups; group += Threads()) {
-$loads#pragma unroll
-    for (int k = 0; k < $lanes; ++k) {
-      const $Index e = ($Index)group * $lanes + k;
-$steps    }
-$stores  }
+$scalars  const $Index threads = ($Index)Threads();
+  for ($Index first = ($Index)Thread(); first < $groups; first += $each * threads) {
+$packs#pragma unroll
+    for (int j = 0; j < $each; ++j) {
+      const $Index group = first + j * threads;
+      if (group < $groups) {
+$loads      }
+    }
+#pragma unroll
+    for (int j = 0; j < $each; ++j) {
+      const $Index group = first + j * threads;
+      if (group >= $groups) continue;
+$runs#pragma unroll
+      for (int k = 0; k < $lanes; ++k) {
+        const $Index e = group * $lanes + k;
+$steps      }
+$stores    }
+  }
 }
 )cuda";
+
+// Of full-size tensors, what a thread moves at once.
+// A store of more than 16 bytes would fill only half of each of its sectors.
+constexpr int64_t kPackBytes = 16, kWidestLoadBytes = 32, kMostLanes = 8;
+
+// How an input lies along neighbours of the output: `extent` of them share an element (stride 0) or
+// have neighbours (stride 1).
+struct InnermostRun {
+  int64_t extent = 1, stride = 0;
+};
+
+InnermostRun RunOf(const Dims& dims, const Dims& strides) {
+  InnermostRun run;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) continue;
+    if (run.extent == 1) run.stride = strides[d] == 0 ? 0 : 1;
+    if (strides[d] != run.stride * run.extent) break;
+    run.extent *= dims[d];
+  }
+  return run;
+}
 
 std::string KeyOf(const OpDef& op, const AttrMap& attrs) {
   const auto form = attrs.find("approximate");
@@ -142,7 +179,7 @@ class PointwiseWriter {
       if (type != nullptr && std::strcmp(type, "double") == 0) compute_ = "double";
     }
     elements_ = ElementCount(types_.dims);
-    lanes_ = elements_ % 4 == 0 ? 4 : 1;
+    ChoosePacks();
   }
 
   const char* Write(KernelText& text) {
@@ -155,17 +192,40 @@ class PointwiseWriter {
     text.source = PointwiseFunctions(compute_) +
                   FillText(kPointwiseKernel, {{"parameters", parameters_},
                                               {"scalars", scalars_},
-                                              {"groups", fmt::format("{}ll", groups)},
+                                              {"groups", std::to_string(groups)},
+                                              {"each", std::to_string(each_)},
+                                              {"packs", packs_},
                                               {"loads", loads_},
+                                              {"runs", runs_},
                                               {"lanes", std::to_string(lanes_)},
                                               {"Index", IndexType(elements_)},
                                               {"steps", steps_},
                                               {"stores", stores_}});
-    text.launches = {{"pointwise", BlocksFor(groups), kBlockThreads, arguments_}};
+    text.launches = {{"pointwise", BlocksFor(CeilDiv(groups, each_)), kBlockThreads, arguments_}};
     return nullptr;
   }
 
  private:
+  bool IsFull(size_t i) const { return call_.inputs[i].elements() == elements_ && elements_ != 1; }
+
+  void ChoosePacks() {
+    int64_t narrowest = kPackBytes, read = 0;
+    lanes_ = kMostLanes;
+    const auto add = [&](DType dtype, int64_t most_bytes) {
+      narrowest = std::min(narrowest, BytesPerElement(dtype));
+      lanes_ = std::min(lanes_, most_bytes / BytesPerElement(dtype));
+    };
+    for (size_t i = 0; i < call_.inputs.size(); ++i) {
+      if (!IsFull(i)) continue;
+      add(call_.inputs[i].dtype, kWidestLoadBytes);
+      read += BytesPerElement(call_.inputs[i].dtype);
+    }
+    for (const TensorType& type : call_.outputs) add(type.dtype, kPackBytes);
+    lanes_ = std::min(lanes_, kPackBytes / narrowest);
+    while (elements_ % lanes_ != 0) lanes_ /= 2;
+    each_ = PacksAhead(elements_ / lanes_, read * lanes_);
+  }
+
   void AddParameter(const std::string& declaration, Argument argument) {
     parameters_ += (parameters_.empty() ? "" : ", ") + declaration;
     arguments_.push_back(argument);
@@ -177,14 +237,28 @@ class PointwiseWriter {
     AddParameter(fmt::format("const {}* i{}", stored, i), Argument::Input(static_cast<int>(i)));
     if (type.elements() == 1) {
       scalars_ += fmt::format("  const R x{0} = (R)Load(i{0}, 0);\n", i);
-    } else if (type.elements() == elements_) {
-      loads_ += fmt::format("    const Pack<{0}, {2}> p{1} = LoadPack<{2}>(i{1}, group);\n", stored,
-                            i, lanes_);
-      steps_ += fmt::format("      const R x{0} = (R)Load(p{0}.at, k);\n", i);
+    } else if (IsFull(i)) {
+      packs_ += fmt::format("    Pack<{}, {}> p{}[{}];\n", stored, lanes_, i, each_);
+      loads_ += fmt::format("        p{0}[j] = LoadPack<{1}>(i{0}, group);\n", i, lanes_);
+      steps_ += fmt::format("        const R x{0} = (R)Load(p{0}[j].at, k);\n", i);
     } else {
-      const Dims strides = BroadcastStrides(type.dims, types_.dims);
-      steps_ += fmt::format("      const R x{0} = (R)Load(i{0}, {1});\n", i,
+      AddRepeated(i);
+    }
+  }
+
+  void AddRepeated(size_t i) {
+    const Dims strides = BroadcastStrides(call_.inputs[i].dims, types_.dims);
+    const InnermostRun run = RunOf(types_.dims, strides);
+    const std::string at = OffsetText(types_.dims, strides, fmt::format("(group * {})", lanes_));
+    if (run.extent % lanes_ != 0) {
+      steps_ += fmt::format("        const R x{0} = (R)Load(i{0}, {1});\n", i,
                             OffsetText(types_.dims, strides, "e"));
+    } else if (run.stride == 0) {
+      runs_ += fmt::format("      const R x{0} = (R)Load(i{0}, {1});\n", i, at);
+    } else {
+      runs_ += fmt::format("      const Pack<{0}, {1}> p{2} = LoadPack<{1}>(i{2} + ({3}), 0);\n",
+                           StorageType(call_.inputs[i].dtype), lanes_, i, at);
+      steps_ += fmt::format("        const R x{0} = (R)Load(p{0}.at, k);\n", i);
     }
   }
 
@@ -195,16 +269,16 @@ class PointwiseWriter {
     std::optional<std::string> value = PointwiseValue(*step.op, step.attrs);
     if (!value) return refusal::kExpression;
     if (Wraps(step, to)) value = WrappedText(to);
-    steps_ += fmt::format("      R t{};\n      {{\n", s);
+    steps_ += fmt::format("        R t{};\n        {{\n", s);
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const ExpressionOperand& operand = step.operands[k];
-      steps_ += fmt::format("        const R {} = {}{};\n", "abc"[k], operand.is_step ? 't' : 'x',
+      steps_ += fmt::format("          const R {} = {}{};\n", "abc"[k], operand.is_step ? 't' : 'x',
                             operand.index);
     }
     const bool rounds = compute_ != StorageType(to);
-    steps_ +=
-        rounds ? fmt::format("        t{} = As<{}>(R({}));\n      }}\n", s, StorageType(to), *value)
-               : fmt::format("        t{} = {};\n      }}\n", s, *value);
+    steps_ += rounds ? fmt::format("          t{} = As<{}>(R({}));\n        }}\n", s,
+                                   StorageType(to), *value)
+                     : fmt::format("          t{} = {};\n        }}\n", s, *value);
     return nullptr;
   }
 
@@ -212,9 +286,9 @@ class PointwiseWriter {
     const auto step = static_cast<size_t>(expression_.outputs[o]);
     const char* stored = StorageType(types_.steps[step]);
     AddParameter(fmt::format("{}* o{}", stored, o), Argument::Output(static_cast<int>(o)));
-    loads_ += fmt::format("    Pack<{}, {}> q{};\n", stored, lanes_, o);
-    steps_ += fmt::format("      Store(q{}.at, k, t{});\n", o, step);
-    stores_ += fmt::format("    StorePack(o{0}, group, q{0});\n", o);
+    runs_ += fmt::format("      Pack<{}, {}> q{};\n", stored, lanes_, o);
+    steps_ += fmt::format("        Store(q{}.at, k, t{});\n", o, step);
+    stores_ += fmt::format("      StorePack(o{0}, group, q{0});\n", o);
   }
 
   const Expression& expression_;
@@ -222,8 +296,8 @@ class PointwiseWriter {
   const OpCall& call_;
   std::string compute_;
   int64_t elements_ = 0;
-  int lanes_ = 1;
-  std::string parameters_, scalars_, loads_, steps_, stores_;
+  int64_t lanes_ = 1, each_ = 1;  // elements of a pack, packs of a thread
+  std::string parameters_, scalars_, packs_, loads_, runs_, steps_, stores_;
   std::vector<Argument> arguments_;
 };
 
@@ -240,10 +314,38 @@ const char* WritePointwise(const OpDef& op, const OpCall& call, KernelText& text
   return PointwiseWriter(*expression, types, call).Write(text);
 }
 
+// Of an operand beside outputs of so many dimensions: as a row-major array; nullopt: it has none in
+// either layout.
+std::optional<TensorType> StoredBeside(const TensorType& type, int rank) {
+  if (type.elements() == 1) return type;
+  TensorType whole{type.dtype, Dims(static_cast<size_t>(rank - type.rank()), 1)};
+  whole.dims.insert(whole.dims.end(), type.dims.begin(), type.dims.end());
+  if (type.rank() < rank && (HasLayouts(whole) || HasLayouts(type))) return std::nullopt;
+  return StoredChannelsLast(whole);
+}
+
+const char* WriteChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  const int rank = call.outputs[0].rank();
+  OpCall stored = call;
+  for (TensorType& type : stored.outputs) {
+    if (!HasLayouts(type)) return refusal::kLayout;
+    type = StoredChannelsLast(type);
+  }
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const std::optional<TensorType> type = StoredBeside(call.inputs[i], rank);
+    if (!type) return refusal::kLayout;
+    stored.inputs[i] = *type;
+  }
+  return WritePointwise(op, stored, text);
+}
+
 }  // namespace
 
 TextKernelDef PointwiseTextKernel() {
-  return {.name = "cuda.pointwise", .ops = {"*"}, .write = WritePointwise};
+  return {.name = "cuda.pointwise",
+          .ops = {"*"},
+          .write = WritePointwise,
+          .write_channels_last = WriteChannelsLast};
 }
 
 }  // namespace ridge::cuda

@@ -65,4 +65,11 @@ std::string PoolAxesText(const PoolGeometry& geometry, bool counts_padding) {
          AxisText("AxisX", window.x(), counts_padding);
 }
 
+int64_t ChannelPack(int64_t channels, DType dtype) {
+  constexpr int64_t kPackBytes = 16;
+  int64_t pack = std::max<int64_t>(kPackBytes / BytesPerElement(dtype), 1);
+  while (channels % pack != 0) pack /= 2;
+  return pack;
+}
+
 }  // namespace ridge::cuda

@@ -18,4 +18,7 @@ namespace ridge::cuda {
 // `counts_padding`: of avg_pool.
 std::string PoolAxesText(const PoolGeometry& geometry, bool counts_padding);
 
+// Channels that a thread moves at once where they are stored last: 16 bytes of them, or fewer.
+int64_t ChannelPack(int64_t channels, DType dtype);
+
 }  // namespace ridge::cuda

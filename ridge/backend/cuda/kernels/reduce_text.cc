@@ -13,28 +13,40 @@ namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kTermPackBytes = 16;
-constexpr int64_t kLeastTerms = 4;  // packs of a thread, below which parts cost more than they gain
+constexpr int64_t kMostWide = 8;
+constexpr int64_t kManyParts = 64, kColumnsOfManyParts = 8;
+// Packs of a thread, below which parts cost more than they gain: of a row, of wide columns.
+constexpr int64_t kLeastTerms = 4, kLeastWideTerms = 16;
 
 constexpr std::string_view kReduceTileText = R"cuda(
 template <int Columns, int Lanes, bool Rows> struct Tile {
   static RIDGE_FUNCTION int Column() { return Rows ? threadIdx.x / Lanes : threadIdx.x % Columns; }
   static RIDGE_FUNCTION int Lane() { return Rows ? threadIdx.x % Lanes : threadIdx.x / Columns; }
-  // Over the lanes of a column, in one order; each of them gets the result.  All threads call it.
-  // `scratch` holds a number for each thread, and is free again when it returns.
-  template <class A, class F> static RIDGE_FUNCTION A BlockJoin(A own, A* scratch, F join) {
-    const int step = Rows ? 1 : Columns, lane = Lane();
-    scratch[threadIdx.x] = own;
+  // Over the lanes of a column, in one order; each of them gets the results.  All threads call it.
+  // `scratch` holds N numbers for each thread, and is free again when it returns.
+  template <int N, class A, class F>
+  static RIDGE_FUNCTION void BlockJoin(A (&own)[N], A* scratch, F join) {
+    constexpr int kThreads = Columns * Lanes, kStep = Rows ? 1 : Columns;
+    const int lane = Lane();
+    for (int k = 0; k < N; ++k) scratch[k * kThreads + threadIdx.x] = own[k];
     __syncthreads();
     for (int distance = Lanes / 2; distance > 0; distance /= 2) {
       if (lane < distance) {
-        own = join(own, scratch[threadIdx.x + distance * step]);
-        scratch[threadIdx.x] = own;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          A* at = scratch + k * kThreads + threadIdx.x;
+          *at = own[k] = join(own[k], at[distance * kStep]);
+        }
       }
       __syncthreads();
     }
-    own = scratch[threadIdx.x - lane * step];
+    for (int k = 0; k < N; ++k) own[k] = scratch[k * kThreads + threadIdx.x - lane * kStep];
     __syncthreads();
-    return own;
+  }
+  template <class A, class F> static RIDGE_FUNCTION A BlockJoin(A own, A* scratch, F join) {
+    A one[1] = {own};
+    BlockJoin(one, scratch, join);
+    return one[0];
   }
 };
 )cuda";
@@ -69,15 +81,17 @@ int PowerFrom(int64_t n, int most) {
 void Split(ReduceTile& tile, int64_t most_tiles) {
   const int64_t packs = tile.width / tile.pack;
   if (packs == 0) return;
-  const int64_t most = packs / (tile.lanes * kLeastTerms);
-  const int64_t wanted = most_tiles / CeilDiv(tile.outputs, tile.columns);
+  const int64_t most = packs / (tile.lanes * (tile.wide > 1 ? kLeastWideTerms : kLeastTerms));
+  const int64_t wanted = most_tiles / tile.ColumnTiles();
   tile.span = CeilDiv(packs, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(most, 1)));
   tile.parts = CeilDiv(packs, tile.span);
 }
 
 }  // namespace
 
-int64_t ReduceTile::Tiles() const { return CeilDiv(outputs, columns) * parts; }
+int64_t ReduceTile::ColumnTiles() const { return CeilDiv(outputs, int64_t{columns} * wide); }
+
+int64_t ReduceTile::Tiles() const { return ColumnTiles() * parts; }
 
 int64_t ReduceTile::Blocks() const { return std::clamp<int64_t>(Tiles(), 1, 8 * kMostBlocks); }
 
@@ -91,7 +105,11 @@ TextValues ReduceTile::Values() const {
           {"packs", std::to_string(width / pack)},
           {"span", std::to_string(span)},
           {"pack", std::to_string(pack)},
-          {"threads", std::to_string(columns * lanes)}};
+          {"wide", std::to_string(wide)},
+          {"load", std::to_string(pack * wide)},
+          {"number", wide == 1 ? "0" : "k"},
+          {"threads", std::to_string(columns * lanes)},
+          {"scratch", std::to_string(columns * lanes * wide)}};
 }
 
 std::string_view ReduceTileText() { return kReduceTileText; }
@@ -137,7 +155,10 @@ ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_ti
     tile.lanes = PowerUpTo(tile.width / tile.pack, kBlockThreads);
     tile.columns = kBlockThreads / tile.lanes;
   } else {
-    tile.columns = PowerFrom(InnerRun(view.kept, view.kept_strides), kWarpThreads);
+    const int64_t run_of_numbers = InnerRun(view.kept, view.kept_strides);
+    tile.wide = static_cast<int>(std::clamp<int64_t>(kTermPackBytes / element_bytes, 1, kMostWide));
+    while (run_of_numbers % tile.wide != 0) tile.wide /= 2;
+    tile.columns = PowerFrom(run_of_numbers / tile.wide, kWarpThreads);
     tile.lanes = kBlockThreads / tile.columns;
   }
   tile.span = std::max<int64_t>(tile.width / tile.pack, 1);
@@ -147,7 +168,7 @@ ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_ti
 
 ReduceTile TileOfParts(int64_t outputs, int64_t parts) {
   ReduceTile tile{.outputs = outputs, .width = parts, .rows = false};
-  tile.columns = PowerFrom(outputs, kWarpThreads);
+  tile.columns = PowerFrom(outputs, parts < kManyParts ? kWarpThreads : kColumnsOfManyParts);
   tile.lanes = kBlockThreads / tile.columns;
   tile.span = std::max<int64_t>(parts, 1);
   return tile;

@@ -1,8 +1,9 @@
 // Texts of reductions: how blocks share out numbers that are each made of many terms.
 //
-// A block takes a tile of `columns` numbers, with `lanes` threads for each.  The terms of a number
-// may be cut into parts, each of one tile of its own: their results go to workspace, `outputs` of
-// them for each part, and a second pass joins them.
+// A block takes a tile of `columns` numbers, with `lanes` threads for each; where numbers are
+// neighbours in memory, a column is `wide` of them, which a thread loads at once.  The terms of a
+// number may be cut into parts, each of one tile of its own: their results go to workspace,
+// `outputs` of them for each part, and a second pass joins them.
 #pragma once
 #include <string>
 #include <utility>
@@ -19,16 +20,21 @@ struct ReduceTile {
   int64_t outputs = 1, width = 1;  // numbers, and terms of each
   int columns = 1, lanes = 256;    // powers of two; their product is kBlockThreads
   bool rows = true;                // terms that are neighbours lie beside each other
-  int pack = 1;                    // neighbours that a thread loads at once
+  int pack = 1;                    // terms that a thread loads at once
+  int wide = 1;                    // numbers of a column; pack or wide is 1
   int64_t parts = 1, span = 1;     // span: packs of a part
 
+  int64_t ColumnTiles() const;
   int64_t Tiles() const;
   int64_t Blocks() const;
-  // columns, lanes, rows, tiles, parts, outputs, packs, span, pack, own: Tile<columns, lanes, rows>
+  // columns, lanes, rows, tiles, parts, outputs, packs, span, pack, wide, load: pack * wide,
+  // number: of a column that element k of a load belongs to, threads, scratch: threads * wide, own:
+  // Tile<columns, lanes, rows>
   TextValues Values() const;
 };
 
-// Tile<Columns, Lanes, Rows>: the place of a thread, and BlockJoin over the lanes of a column.
+// Tile<Columns, Lanes, Rows>: the place of a thread, and BlockJoin over the lanes of a column, of
+// one number or an array.
 std::string_view ReduceTileText();
 
 // A row-major array whose dimensions stay or are reduced.

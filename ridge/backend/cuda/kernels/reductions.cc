@@ -73,10 +73,12 @@ RIDGE_FUNCTION double ValueOf(Acc acc) { return (double)acc.place; }
 constexpr std::string_view kReduceText = R"cuda(
 RIDGE_KERNEL void $name(const $T* x, $U* y) {
   typedef $own Own;
-  __shared__ Acc scratch[$threads];
+  __shared__ Acc scratch[$scratch];
   for ($Index tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
-    const $Index part = tile % $parts, o = tile / $parts * $columns + Own::Column();
-    Acc acc = Empty();
+    const $Index part = tile % $parts, o = (tile / $parts * $columns + Own::Column()) * $wide;
+    Acc acc[$wide];
+#pragma unroll
+    for (int k = 0; k < $wide; ++k) acc[k] = Empty();
     if (o < $outputs) {
       const $Index first = $first, begin = part * $span;
       const $Index end = part == $parts - 1 ? $packs : begin + $span;
@@ -86,15 +88,20 @@ RIDGE_KERNEL void $name(const $T* x, $U* y) {
         $take
       }
     }
-    acc = Own::BlockJoin(acc, scratch, Join());
-    if (o < $outputs && Own::Lane() == 0) $write;
+    Own::BlockJoin(acc, scratch, Join());
+    if (o < $outputs && Own::Lane() == 0) {
+#pragma unroll
+      for (int k = 0; k < $wide; ++k) $write;
+    }
   }
 }
 )cuda";
 
-constexpr const char* kTake = R"(const Pack<{0}, {1}> terms = LoadPack<{1}>(x + (first + {2}), 0);
+constexpr const char* kTake =
+    R"(const Pack<$T, $load> terms = LoadPack<$load>(x + (first + $term), 0);
 #pragma unroll
-        for (int k = 0; k < {1}; ++k) acc = Join()(acc, Of((R)Load(terms.at, k), e + k));)";
+        for (int k = 0; k < $load; ++k)
+          acc[$number] = Join()(acc[$number], Of((R)Load(terms.at, k), $place));)";
 
 struct Reduction {
   const char *op, *empty, *join, *value;
@@ -123,9 +130,10 @@ std::string AccumulatorText(const std::string& op, const char* compute, int64_t 
 
 std::string PassText(const ReduceTile& tile, const ReduceView& view, TextValues values) {
   for (auto& value : tile.Values()) values.push_back(std::move(value));
-  values.emplace_back("ahead", tile.pack > 1 ? "4" : "8");
+  values.emplace_back("ahead", tile.pack * tile.wide > 1 ? "4" : "8");
   values.emplace_back("first", view.FirstText("o"));
-  const int64_t elements = std::max(tile.outputs * tile.width, tile.Tiles() * kBlockThreads);
+  const int64_t elements =
+      std::max(tile.outputs * tile.width, tile.Tiles() * kBlockThreads * tile.wide);
   values.emplace_back("Index", IndexType(elements));
   return FillText(kReduceText, values);
 }
@@ -138,7 +146,11 @@ struct ReducePasses {
   int64_t accumulator_bytes;
 
   std::string TakeText() const {
-    return fmt::format(kTake, StorageType(x.dtype), tile.pack, view.TermText("e"));
+    TextValues values = tile.Values();
+    values.insert(values.end(), {{"T", StorageType(x.dtype)},
+                                 {"term", view.TermText("e")},
+                                 {"place", tile.wide == 1 ? "e + k" : "e"}});
+    return FillText(kTake, values);
   }
 
   void AddOnePass(KernelText& text) const {
@@ -147,7 +159,7 @@ struct ReducePasses {
                              {"T", StorageType(x.dtype)},
                              {"U", StorageType(y.dtype)},
                              {"take", TakeText()},
-                             {"write", "Store(y, o, ValueOf(acc))"}});
+                             {"write", "Store(y, o + k, ValueOf(acc[k]))"}});
     text.launches = {
         {"reduce", tile.Blocks(), kBlockThreads, {Argument::Input(0), Argument::Output(0)}}};
   }
@@ -155,19 +167,20 @@ struct ReducePasses {
   void AddTwoPasses(KernelText& text) const {
     const ReduceTile join = TileOfParts(tile.outputs, tile.parts);
     const ReduceView parts = ViewReduction({tile.parts, tile.outputs}, {true, false});
-    text.source += PassText(tile, view,
-                            {{"name", "reduce_parts"},
-                             {"T", StorageType(x.dtype)},
-                             {"U", "Acc"},
-                             {"take", TakeText()},
-                             {"write", fmt::format("y[part * {} + o] = acc", tile.outputs)}});
     text.source +=
-        PassText(join, parts,
-                 {{"name", "join_parts"},
-                  {"T", "Acc"},
-                  {"U", StorageType(y.dtype)},
-                  {"take", fmt::format("acc = Join()(acc, x[first + {}]);", parts.TermText("e"))},
-                  {"write", "Store(y, o, ValueOf(acc))"}});
+        PassText(tile, view,
+                 {{"name", "reduce_parts"},
+                  {"T", StorageType(x.dtype)},
+                  {"U", "Acc"},
+                  {"take", TakeText()},
+                  {"write", fmt::format("y[part * {} + o + k] = acc[k]", tile.outputs)}});
+    text.source += PassText(
+        join, parts,
+        {{"name", "join_parts"},
+         {"T", "Acc"},
+         {"U", StorageType(y.dtype)},
+         {"take", fmt::format("acc[0] = Join()(acc[0], x[first + {}]);", parts.TermText("e"))},
+         {"write", "Store(y, o + k, ValueOf(acc[k]))"}});
     text.workspace_bytes = RoundUp(tile.outputs * tile.parts * accumulator_bytes, 256);
     text.launches = {
         {"reduce_parts", tile.Blocks(), kBlockThreads, {Argument::Input(0), Argument::Workspace()}},
@@ -187,10 +200,10 @@ std::vector<bool> ReducedDims(const OpDef& op, const OpCall& call) {
   return reduced;
 }
 
-const char* WriteReduction(const OpDef& op, const OpCall& call, KernelText& text) {
+const char* WriteOver(const OpDef& op, const OpCall& call, const ReduceView& view,
+                      KernelText& text) {
   if (!StoresAll(call)) return refusal::kDType;
   const TensorType& x = call.inputs[0];
-  const ReduceView view = ViewReduction(x.dims, ReducedDims(op, call));
   const ReduceTile tile = TileOf(view, BytesPerElement(x.dtype), kMostBlocks);
   const ReducePasses passes{x, call.outputs[0], view, tile, /*accumulator_bytes=*/16};
   text.source = std::string(ReduceTileText()) +
@@ -203,13 +216,50 @@ const char* WriteReduction(const OpDef& op, const OpCall& call, KernelText& text
   return nullptr;
 }
 
+const char* WriteReduction(const OpDef& op, const OpCall& call, KernelText& text) {
+  return WriteOver(op, call, ViewReduction(call.inputs[0].dims, ReducedDims(op, call)), text);
+}
+
+// Whether the output has its elements in the order in which x has what is reduced to them.
+bool KeepsOrder(const OpCall& call, const std::vector<size_t>& order,
+                const std::vector<bool>& reduced) {
+  const TensorType &x = call.inputs[0], &y = call.outputs[0];
+  std::vector<size_t> kept, of_y;  // dimensions of x
+  for (const size_t d : order) {
+    if (!reduced[d] && x.dims[d] != 1) kept.push_back(d);
+  }
+  for (size_t d = 0; d < x.dims.size(); ++d) {
+    if (!reduced[d] || y.rank() == x.rank()) of_y.push_back(d);
+  }
+  std::vector<size_t> places(of_y.size());
+  for (size_t d = 0; d < places.size(); ++d) places[d] = d;
+  if (HasLayouts(y)) places = ChannelsLastOrder(y.rank());
+  std::vector<size_t> written;
+  for (const size_t place : places) {
+    if (y.dims[place] != 1) written.push_back(of_y[place]);
+  }
+  return kept == written;
+}
+
+const char* WriteReductionChannelsLast(const OpDef& op, const OpCall& call, KernelText& text) {
+  const TensorType& x = call.inputs[0];
+  if (!HasLayouts(x)) return refusal::kLayout;
+  const std::vector<bool> reduced = ReducedDims(op, call);
+  const std::vector<size_t> order = ChannelsLastOrder(x.rank());
+  if (!KeepsOrder(call, order, reduced)) return refusal::kLayout;
+  std::vector<bool> stored;
+  for (const size_t d : order) stored.push_back(reduced[d]);
+  return WriteOver(op, call, ViewReduction(StoredChannelsLast(x).dims, stored), text);
+}
+
 }  // namespace
 
 TextKernelDef ReductionsTextKernel() {
   return {.name = "cuda.reduce",
           .ops = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod",
                   "reduce_log_sum_exp", "argmax"},
-          .write = WriteReduction};
+          .write = WriteReduction,
+          .write_channels_last = WriteReductionChannelsLast};
 }
 
 }  // namespace ridge::cuda

@@ -87,7 +87,8 @@ RowShape ShapeOfRows(int64_t rows, int64_t extent, int64_t element_bytes, int64_
   RowShape shape{.rows = rows, .extent = extent};
   const int64_t pack = std::max<int64_t>(kRowPackBytes / element_bytes, 1);
   shape.pack = extent % pack == 0 ? static_cast<int>(pack) : 1;
-  shape.threads = ThreadsForRow(shape.groups());
+  const bool fits_warp = extent <= kWarpThreads * most_kept;
+  shape.threads = fits_warp ? kWarpThreads : ThreadsForRow(shape.groups());
   shape.each = CeilDiv(shape.groups(), shape.threads);
   shape.keeps = shape.each * shape.pack <= most_kept;
   return shape;

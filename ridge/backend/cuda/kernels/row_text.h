@@ -1,5 +1,6 @@
 // Texts for blocks that take a row of neighbours at a time: its elements in packs, which a thread
-// keeps in registers where the row is short enough.
+// keeps in registers where the row is short enough.  A row whose elements one warp can keep is one
+// warp's, which waits for no other.
 #pragma once
 #include <string>
 

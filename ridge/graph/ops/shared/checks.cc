@@ -12,6 +12,15 @@ Status CheckFloat(const OpCall& call, size_t i, const char* name) {
                                      name, TypeToString(call.inputs[i])));
 }
 
+Result<DType> FloatOutDType(const OpCall& call) {
+  const std::string& text = call.text("out_dtype");
+  if (text.empty()) return call.inputs[0].dtype;
+  const std::optional<DType> out = ParseDType(text);
+  if (out && IsFloat(*out)) return *out;
+  return CallError(call,
+                   fmt::format("out_dtype is \"{}\"; it must be f64, f32, f16 or bf16", text));
+}
+
 Result<DType> ProductDType(const OpCall& call) {
   const std::string& text = call.text("out_dtype");
   const DType in = call.inputs[0].dtype;

@@ -14,6 +14,8 @@ inline DType StatisticDType(DType x) { return x == DType::kF64 ? DType::kF64 : D
 // Input i has a float dtype.
 Status CheckFloat(const OpCall& call, size_t i, const char* name);
 
+// The dtype of a result: the attribute `out_dtype`, any float type; empty means that of input 0.
+Result<DType> FloatOutDType(const OpCall& call);
 // The dtype of a product's result: the attribute `out_dtype`, where empty means that of input 0.
 // It may be wider only ("f32" from bf16): sums of products lose nothing on the way out.
 Result<DType> ProductDType(const OpCall& call);

@@ -1,0 +1,85 @@
+#include "ridge/backend/cuda/cudnn/cudnn_plugin.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace ridge::cuda {
+namespace {
+
+constexpr const char* kPlugin = "libridge_cudnn.so";
+constexpr const char* kBuildHint = "hint: scripts/build_cudnn_plugin.sh builds it";
+using Text = std::array<char, 512>;
+
+Status DeviceError(const std::string& text) { return Status(ErrorCode::kDevice, text); }
+
+Result<const RidgeCudnnApi*> LoadPlugin(const LibrarySearch& search) {
+  const Result<OpenLibrary> library = OpenToolkitLibrary(search, "cuDNN", {kPlugin}, "");
+  if (!library.ok()) return DeviceError(fmt::format("{} is not found. {}", kPlugin, kBuildHint));
+  const auto entry = reinterpret_cast<RidgeCudnnEntry>(::dlsym(library->handle, "ridge_cudnn_api"));
+  const int32_t abi = entry == nullptr ? 0 : entry()->abi;
+  if (abi == RIDGE_CUDNN_ABI) return entry();
+  return DeviceError(fmt::format("{} has interface {}; this program has {}. {}", library->path, abi,
+                                 RIDGE_CUDNN_ABI, kBuildHint));
+}
+
+std::string VersionText(int64_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CudnnSession>> CudnnSession::Open(const LibrarySearch& search,
+                                                         int architecture, const char* device) {
+  RIDGE_ASSIGN_OR_RETURN(const RidgeCudnnApi* const api, LoadPlugin(search));
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenLibrary cudnn,
+      OpenToolkitLibrary(search, "cuDNN", {"libcudnn.so.9"}, "nvidia-cudnn-cu13"));
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenLibrary runtime,
+      OpenToolkitLibrary(search, "CUDA runtime", {"libcudart.so.13"}, "nvidia-cuda-runtime"));
+  Text error{};
+  void* const opened = api->open(cudnn.path.c_str(), runtime.path.c_str(), device, architecture,
+                                 error.data(), static_cast<int64_t>(error.size()));
+  if (opened == nullptr) return DeviceError(fmt::format("{}: {}", cudnn.path, error.data()));
+  std::shared_ptr<CudnnSession> session(new CudnnSession(*api, opened));
+  RIDGE_RETURN_IF_ERROR(session->CheckVersion(cudnn.path));
+  return session;
+}
+
+Status CudnnSession::CheckVersion(const std::string& path) {
+  const int64_t version = api_.version(session_);
+  version_ = fmt::format("cuDNN {} ({})", VersionText(version), path);
+  if (version >= kLeastCudnn) return Status();
+  return DeviceError(
+      fmt::format("{} is cuDNN {}; {} is the least. hint: pip install "
+                  "nvidia-cudnn-cu13, or set {} to its folder",
+                  path, VersionText(version), VersionText(kLeastCudnn), "RIDGE_CUDA_PATH"));
+}
+
+CudnnSession::~CudnnSession() { api_.close(session_); }
+
+Result<std::shared_ptr<CudnnPlan>> CudnnSession::Make(const RidgeCudnnQuestion& question) {
+  RidgeCudnnAnswer answer{};
+  void* const plan = api_.make(session_, &question, &answer);
+  if (plan == nullptr) return Status(ErrorCode::kUnsupported, answer.text);
+  return std::make_shared<CudnnPlan>(shared_from_this(), plan, answer);
+}
+
+CudnnPlan::CudnnPlan(std::shared_ptr<CudnnSession> session, void* plan,
+                     const RidgeCudnnAnswer& answer)
+    : session_(std::move(session)),
+      plan_(plan),
+      workspace_bytes_(answer.workspace_bytes),
+      name_(answer.name) {}
+
+CudnnPlan::~CudnnPlan() { session_->api_.drop(plan_); }
+
+Status CudnnPlan::Enqueue(void* stream, std::span<void* const, RIDGE_CUDNN_SLOTS> tensors,
+                          void* workspace) {
+  Text error{};
+  const int32_t failed = session_->api_.enqueue(plan_, stream, tensors.data(), workspace,
+                                                error.data(), static_cast<int64_t>(error.size()));
+  return failed == 0 ? Status() : DeviceError(fmt::format("cuDNN {}: {}", name_, error.data()));
+}
+
+}  // namespace ridge::cuda

@@ -1,0 +1,72 @@
+// CUDA graphs: what a stream records runs as it was told, each time that it is played.
+#include <numeric>
+
+#include "tests/fake_cuda/test_driver.h"
+
+namespace ridge::fake_cuda {
+namespace {
+
+constexpr int64_t kCount = 1000, kBytes = kCount * static_cast<int64_t>(sizeof(int64_t));
+
+const Settings kLate = {{"RIDGE_FAKE_CUDA_DELAY_US", "100"}};
+
+// A record of "copy the first part to the second on another stream, then clear the first".
+Result<std::unique_ptr<Recording>> Recorded(cuda::CudaDevice& device, std::byte* at) {
+  Stream &main = device.stream(0), &other = device.stream(1);
+  const std::unique_ptr<Event> begun = device.MakeEvent(), copied = device.MakeEvent();
+  main.BeginRecording();
+  main.Record(*begun);
+  other.Wait(*begun);
+  other.Copy(at + kBytes, at, kBytes);
+  other.Record(*copied);
+  main.Wait(*copied);
+  main.Clear(at, kBytes);
+  return main.EndRecording();
+}
+
+TEST(CudaRecording, RunsAsOftenAsItIsPlayedAndNotBefore) {
+  {
+    FakeGpu gpu(kLate);
+    const auto arena = Allocated(*gpu.device, 2 * kBytes);
+    std::byte* const at = arena->data();
+    Stream& main = gpu.device->stream(0);
+    ASSERT_TRUE(main.records());
+    EXPECT_FALSE(gpu.device->stream(1).records());
+    main.Clear(at, 2 * kBytes);
+    const auto recording = Recorded(*gpu.device, at);
+    ASSERT_TRUE(recording.ok()) << recording.status().message();
+    std::vector<int64_t> from(kCount), to(2 * kCount);
+    for (int64_t round : {7, 8}) {
+      std::iota(from.begin(), from.end(), round);
+      main.Upload(at, from.data(), kBytes);
+      main.Download(to.data(), at, 2 * kBytes);
+      ASSERT_TRUE(main.Synchronize().ok());
+      EXPECT_EQ(to[0], round);  // it has not run since
+      EXPECT_NE(to[kCount], round);
+      main.Play(**recording);
+      main.Download(to.data(), at, 2 * kBytes);
+      ASSERT_TRUE(main.Synchronize().ok());
+      EXPECT_EQ(to[0], 0);
+      EXPECT_EQ(std::vector<int64_t>(to.begin() + kCount, to.end()), from);
+    }
+    EXPECT_EQ(gpu.hooks.calls("cuGraphLaunch"), 2);
+  }
+  EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
+}
+
+TEST(CudaRecording, AnErrorInItStaysAndGivesEverythingBack) {
+  for (const char* fail : {"cuMemsetD8Async:1:719", "cuStreamBeginCapture:1:900",
+                           "cuStreamEndCapture:1:901", "cuGraphInstantiateWithFlags:1:719"}) {
+    {
+      FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}, {"RIDGE_FAKE_CUDA_FAIL", fail}});
+      const auto arena = Allocated(*gpu.device, 2 * kBytes);
+      const auto recording = Recorded(*gpu.device, arena->data());
+      ASSERT_FALSE(recording.ok()) << fail;
+      EXPECT_EQ(recording.status().code(), ErrorCode::kDevice) << recording.status().message();
+    }
+    EXPECT_EQ(Hooks(*LoadFake()).alive(), 0) << fail;
+  }
+}
+
+}  // namespace
+}  // namespace ridge::fake_cuda
