@@ -19,7 +19,8 @@
 
 extern "C" ridge::cuda::DriverCode ridge_fake_cuda_launch(ridge::cuda::StreamHandle stream,
                                                           ridge::fake_cuda::HostKernel run,
-                                                          void* argument);
+                                                          void* argument,
+                                                          ridge::fake_cuda::FreeArgument free);
 
 namespace ridge::fake_cuda {
 namespace {
@@ -133,10 +134,8 @@ DriverCode Work::Run() {
   return DriverCode::kSuccess;
 }
 
-DriverCode RunWork(void* argument, bool skipped) {
-  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
-  return skipped ? DriverCode::kSuccess : work->Run();
-}
+DriverCode RunWork(void* argument) { return static_cast<Work*>(argument)->Run(); }
+void FreeWork(void* argument) { delete static_cast<Work*>(argument); }
 
 double Number(const void* at, LtType type) {
   return type == LtType::kF64 ? *static_cast<const double*>(at) : *static_cast<const float*>(at);
@@ -284,7 +283,7 @@ LtCode cublasLtMatmul(LtHandle, LtProductHandle product, const void* alpha, cons
   if (!is_its || workspace_bytes < work->algorithm.workspace_bytes) return LtCode::kInvalidValue;
   work->alpha = Number(alpha, work->product.scale);
   work->beta = Number(beta, work->product.scale);
-  return ridge_fake_cuda_launch(stream, RunWork, work.release()) == DriverCode::kSuccess
+  return ridge_fake_cuda_launch(stream, RunWork, work.release(), FreeWork) == DriverCode::kSuccess
              ? LtCode::kSuccess
              : LtCode::kExecutionFailed;
 }
