@@ -180,6 +180,12 @@ struct Sum {
 struct Largest {
   template <class R> RIDGE_FUNCTION R operator()(R a, R b) const { return Larger(a, b); }
 };
+// Over a warp.
+template <class R> RIDGE_FUNCTION R BlockSumOfWarp(R x) {
+  for (int distance = 16; distance > 0; distance >>= 1)
+    x += __shfl_xor_sync(0xffffffffu, x, distance);
+  return x;
+}
 template <class R> RIDGE_FUNCTION R BlockSum(R x, R* scratch) {
   return BlockFold(x, R(0), scratch, Sum());
 }

@@ -6,11 +6,16 @@
 
 #include "ridge/backend/cuda/kernels/row_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kLogitsKept = 32;
+// The gradient reads a row twice.  Of long ones as many are under way as a cache of 50 MB holds,
+// each by many threads, so that the second time comes from there.
+constexpr int64_t kLongRowBytes = 64 << 10, kLongRows = 132;
+constexpr int kLongRowThreads = 1024;
 
 constexpr std::string_view kCrossEntropyText = R"cuda(
 RIDGE_KERNEL void $name($parameters) {
@@ -55,7 +60,13 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
   const int64_t narrowest =
       gradient ? std::min(BytesPerElement(logits.dtype), BytesPerElement(call.outputs[0].dtype))
                : BytesPerElement(logits.dtype);
-  const RowShape shape = ShapeOfRows(labels.elements(), logits.dims.back(), narrowest, kLogitsKept);
+  RowShape shape = ShapeOfRows(labels.elements(), logits.dims.back(), narrowest, kLogitsKept);
+  int64_t blocks = shape.Blocks();
+  if (gradient && shape.extent * BytesPerElement(logits.dtype) >= kLongRowBytes) {
+    shape.threads = kLongRowThreads;
+    shape.each = CeilDiv(shape.groups(), shape.threads);
+    blocks = std::min(shape.rows, kLongRows);
+  }
   const char* out = StorageType(call.outputs[0].dtype);
   std::string parameters = fmt::format("const {}* logits, const {}* labels, ",
                                        StorageType(logits.dtype), StorageType(labels.dtype));
@@ -82,7 +93,7 @@ const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& t
   text.source = fmt::format("typedef {} R;\n", ComputeType(computed)) + RowText(shape) +
                 LogSumExpText(shape, StorageType(logits.dtype)) +
                 FillText(kCrossEntropyText, values);
-  text.launches = {{op.name, shape.Blocks(), shape.threads, arguments}};
+  text.launches = {{op.name, blocks, shape.threads, arguments}};
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 // layer_norm_grad and rms_norm_grad: a block takes rows in turn and adds up its share of dscale and
 // dshift on the way, in registers where a row is short enough, else in workspace; a second pass
-// joins the shares.
+// joins the shares.  A row whose elements one warp can keep is a warp's; the warps of a block join
+// their sums first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +16,15 @@ namespace ridge::cuda {
 namespace {
 
 constexpr int64_t kNormGradKept = 32;
-constexpr int64_t kShares = 1056;  // blocks, which write a share each
+constexpr int64_t kShares = 528;         // blocks, which write a share each
+constexpr int64_t kSharesOfWarps = 264;  // where they take as many rows at a time as
+constexpr int kWarps = 8;                // they have warps
 
 constexpr std::string_view kNormGradText = R"cuda(
 RIDGE_KERNEL void $name($parameters) {
   __shared__ R scratch[32];
   $begin
-  for (i64 row = blockIdx.x; row < $rows; row += gridDim.x) {
+  for (i64 row = $first_row; row < $rows; row += (i64)gridDim.x * $warps) {
     const i64 first = row * $extent;
     const Row<$T> own(x + first);
     const Row<$D> own_dy(dy + first);
@@ -39,7 +42,7 @@ RIDGE_KERNEL void $name($parameters) {
       }
     }
     $join_sum
-    dot = BlockSum(dot, scratch) / $count;
+    dot = $dot / $count;
     $each_group {
       const Pack<R, $pack> p = own.at(j, g), d = own_dy.at(j, g);
       $load
@@ -74,6 +77,26 @@ constexpr GradShare kInWorkspace = {
 
 constexpr const char* kShareStart =
     "R* const share = shares + blockIdx.x * ($extent * $outputs_of_row);\n  ";
+// Each warp adds what it has to the sums of those before it.
+constexpr std::string_view kJoinWarps = R"cuda(
+  __shared__ R joined[$extent * $outputs_of_row];
+  for (int w = 0; w < $warps; ++w) {
+    if ((int)threadIdx.x / 32 == w) {
+      $each_group {
+#pragma unroll
+        for (int k = 0; k < $pack; ++k) {
+          $add_scale$add_shift
+        }
+      }
+    }
+    __syncthreads();
+  }
+  for (int i = threadIdx.x; i < $extent * $outputs_of_row; i += blockDim.x) share[i] = joined[i];)cuda";
+constexpr const char* kAddScale =
+    "joined[g * $pack + k] = (w == 0 ? R(0) : joined[g * $pack + k]) + dscale[j * $pack + k];";
+constexpr const char* kAddShift =
+    "\n          joined[$extent + g * $pack + k] = "
+    "(w == 0 ? R(0) : joined[$extent + g * $pack + k]) + dshift[j * $pack + k];";
 constexpr const char* kEachElement =
     "$each_group {\n#pragma unroll\n      for (int k = 0; k < $pack; ++k) {\n        ";
 
@@ -105,12 +128,19 @@ TextValues ShareValues(const NormGradCall& grad, const RowShape& shape) {
   const auto both = [&](const char* scale, const char* shift) {
     return fill(std::string(scale) + (grad.centred ? "\n        " + std::string(shift) : ""));
   };
-  const std::string end = both(share.end_scale, share.end_shift);
+  values.emplace_back("add_scale", fill(kAddScale));
+  values.emplace_back("add_shift", grad.centred ? fill(kAddShift) : "");
+  std::string end;
+  if (shape.warps > 1) {
+    end = fill(std::string(kJoinWarps));
+  } else if (shape.keeps) {
+    end = fill(kEachElement) + both(share.end_scale, share.end_shift) + "\n      }\n  }";
+  }
   return {{"begin", fill(std::string(kShareStart) + share.begin)},
           {"load", fill("const Pack<R, $pack> scales = LoadNumbers(scale, g);")},
           {"scaled", " * scales.at[k]"},
           {"add", both(share.add_scale, share.add_shift)},
-          {"end", shape.keeps ? fill(kEachElement) + end + "\n      }\n  }" : ""}};
+          {"end", end}};
 }
 
 struct GradParameters {
@@ -162,9 +192,12 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
   const TensorType &x = call.inputs[0], &dy = call.inputs[grad.dy];
   const AxisView view = ViewTrailing(x.dims, CallAxis(call));
   const int64_t narrowest = std::min(BytesPerElement(x.dtype), BytesPerElement(dy.dtype));
-  const RowShape shape = ShapeOfRows(view.outer, view.extent, narrowest, kNormGradKept);
+  RowShape shape = ShapeOfRows(view.outer, view.extent, narrowest, kNormGradKept);
+  const bool by_warps = shape.threads == kWarpThreads && shape.rows > kWarps;
+  if (by_warps) shape.warps = kWarps;
   const GradParameters parameters = ParametersOf(grad, call);
-  const int64_t blocks = std::min(shape.Blocks(), grad.scaled ? kShares : shape.Blocks());
+  const int64_t most = !grad.scaled ? kMostBlocks : by_warps ? kSharesOfWarps : kShares;
+  const int64_t blocks = std::clamp<int64_t>(CeilDiv(shape.rows, shape.warps), 1, most);
   TextValues values = shape.Values();
   values.insert(
       values.end(),
@@ -173,13 +206,17 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
        {"T", StorageType(x.dtype)},
        {"D", StorageType(dy.dtype)},
        {"mean", grad.centred ? "(R)Load(means, row)" : "0"},
-       {"join_sum",
-        grad.centred ? FillText("sum = BlockSum(sum, scratch) / $count;", values) : "sum = 0;"}});
+       {"first_row", by_warps ? FillText("(i64)blockIdx.x * $warps + threadIdx.x / 32", values)
+                              : "blockIdx.x"},
+       {"dot", by_warps ? "BlockSumOfWarp(dot)" : "BlockSum(dot, scratch)"},
+       {"join_sum", !grad.centred ? "sum = 0;"
+                    : by_warps    ? FillText("sum = BlockSumOfWarp(sum) / $count;", values)
+                                  : FillText("sum = BlockSum(sum, scratch) / $count;", values)}});
   for (auto& value : ShareValues(grad, shape)) values.push_back(std::move(value));
   const std::string compute = ComputeTypeOf(call);
   text.source =
       fmt::format("typedef {} R;\n", compute) + RowText(shape) + FillText(kNormGradText, values);
-  text.launches = {{op.name, blocks, shape.threads, parameters.arguments}};
+  text.launches = {{op.name, blocks, shape.threads * shape.warps, parameters.arguments}};
   if (!grad.scaled) return nullptr;
   const int64_t bytes = compute == "double" ? 8 : 4;
   text.workspace_bytes = RoundUp(blocks * shape.extent * grad.outputs_of_row() * bytes, 256);
