@@ -373,7 +373,7 @@ TEST(PassSpec, RefusesUnknownNamesAndListsTheKnown) {
   }
   EXPECT_EQ(ParsePassSpec("only:fuze").status().message(),
             "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, push_slices, patterns, "
-            "attention, attention_layout, algebra, cse, dce, fuse, "
+            "attention, attention_layout, algebra, pad_products, cse, dce, fuse, "
             "inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs just these, none "
             "runs none");
 }

@@ -4,6 +4,7 @@
 
 #include "ridge/backend/cpu/nominal_profile.h"
 #include "ridge/backend/cuda/cuda_backend.h"
+#include "ridge/backend/cuda/libraries.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/instructions.h"
 #include "ridge/core/test_folder.h"
@@ -109,30 +110,47 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() ? apart / largest : 1;
 }
 
-TEST(CudaTraining, OurKernelsTrainAsTheReferenceDoes) {
+const cuda::LibrarySearch kFakeFolder = {{RIDGE_FAKE_CUDA_FOLDER}, {}};
+
+// With kernels of CUDA, cached in `folder`, and NVIDIA's libraries where `libraries` says so.
+Result<Left> TrainOnCuda(const FakeGpu& gpu, const std::string& model, const std::string& folder,
+                         bool libraries) {
+  RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
+                         cuda::KernelCompiler::Open(gpu.device->gpu(), folder, kFakeFolder));
+  cuda::KernelLibraries opened;
+  if (libraries) opened = cuda::OpenLibraries(*gpu.device, kFakeFolder, [](const std::string&) {});
+  EXPECT_EQ(opened.empty(), !libraries);
+  return TrainOn(*cuda::MakeCudaBackend(*gpu.device, std::move(compiler), std::move(opened)),
+                 model);
+}
+
+void ExpectTrainsAsTheReference(const std::string& model, bool libraries) {
   const TempFolder cache;
-  for (const char* model : {kModels[0], kModels[1], "cnn:filters=2,image=8"}) {
-    const std::unique_ptr<Backend> reference = MakeReferenceBackend();
-    const Result<Left> want = TrainOn(*reference, model);
-    ASSERT_TRUE(want.ok()) << want.status().message();
-    std::optional<Left> first;
-    for (const char* lazy : {"0", "1"}) {
-      const FakeGpu gpu(
-          Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "20"}, {"RIDGE_FAKE_CUDA_LAZY", lazy}});
-      Result<cuda::KernelCompiler> compiler = cuda::KernelCompiler::Open(
-          gpu.device->gpu(), cache.File("cubin"), {{RIDGE_FAKE_CUDA_FOLDER}, {}});
-      ASSERT_TRUE(compiler.ok()) << compiler.status().message();
-      const auto backend = cuda::MakeCudaBackend(*gpu.device, *std::move(compiler));
-      const Result<Left> have = TrainOn(*backend, model);
-      ASSERT_TRUE(have.ok()) << have.status().message();
-      EXPECT_LT(Distance(want->losses, have->losses), 1e-5) << model;
-      if (first) {
-        EXPECT_TRUE(first->parameters == have->parameters) << model;
-      }
-      first = *have;
+  const std::unique_ptr<Backend> reference = MakeReferenceBackend();
+  const Result<Left> want = TrainOn(*reference, model);
+  ASSERT_TRUE(want.ok()) << want.status().message();
+  std::optional<Left> first;
+  for (const char* lazy : {"0", "1"}) {
+    const FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "20"}, {"RIDGE_FAKE_CUDA_LAZY", lazy}});
+    const Result<Left> have = TrainOnCuda(gpu, model, cache.File("cubin"), libraries);
+    ASSERT_TRUE(have.ok()) << have.status().message();
+    EXPECT_LT(Distance(want->losses, have->losses), 1e-5) << model;
+    if (first) {
+      EXPECT_TRUE(first->parameters == have->parameters) << model;
     }
-    EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
+    first = *have;
   }
+  EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
+}
+
+TEST(CudaTraining, OurKernelsTrainAsTheReferenceDoes) {
+  for (const char* model : {kModels[0], kModels[1], "cnn:filters=2,image=8"})
+    ExpectTrainsAsTheReference(model, /*libraries=*/false);
+}
+
+// The logits are padded: 1,027 is no multiple of 8.
+TEST(CudaTraining, ProductsByCublasLtTrainAsTheReferenceDoes) {
+  ExpectTrainsAsTheReference("mlp:hidden=8,layers=1,inputs=12,classes=1027", /*libraries=*/true);
 }
 
 TEST(CudaTraining, AFailedKernelEndsTheRunWithTheDriversError) {
