@@ -15,6 +15,7 @@
 #include "ridge/lower/dequantize_late.h"
 #include "ridge/lower/passes.h"
 #include "ridge/lower/reduced_storage.h"
+#include "ridge/lower/split_bias_gradients.h"
 #include "ridge/lower/split_norms.h"
 
 namespace ridge {
@@ -228,7 +229,7 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 // Casts of operands and copies of values and of weights come after the passes that match f32
 // patterns and would merge the copies, and before nodes are fused with their neighbours.  Values to
 // store in 16 bits are chosen last, when the nodes are final; those that the device's convolutions
-// write in 16 bits only follow.
+// write in 16 bits only follow.  Gradients of biases are split off when nodes are final.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
                           std::vector<PassReport>* reports) {
   static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};
@@ -256,6 +257,7 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
   if (fuses) {
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(fuse, std::move(graph), /*last=*/true));
   }
+  RIDGE_ASSIGN_OR_RETURN(graph, SplitBiasGradients(std::move(graph), kernels.rules()));
   if (narrow && fuses) {
     RIDGE_ASSIGN_OR_RETURN(graph,
                            AutocastActivations(std::move(graph), rewrites.operands, kernels));

@@ -36,6 +36,9 @@ class RewriteRules {
   virtual bool Fuses(const OpDef& op, const OpCall& call) const = 0;
   // Whether kernels of this operator with operands of 16 bits can write their sums in f32.
   virtual bool GivesF32Sums(const OpDef&) const { return true; }
+  // Whether conv_grad_weight of such operands gives the gradient of the bias too; else that is a
+  // sum of its own.
+  virtual bool GivesBiasGradient(DType) const { return true; }
   virtual ProductMultiple MultipleOfProducts() const { return {}; }
   virtual ReducedRates RatesOf(DType operands) const = 0;
   // The tensors that kernels of this operator take in 16 bits, each group as a whole, while all

@@ -1,4 +1,4 @@
-// Plans for CUDA's backend with a library whose convolutions are in channels-last.
+// Plans for CUDA's backend with a library whose convolutions take either layout.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ bool IsConv(const std::string& op) {
   return op.starts_with("conv") && !op.starts_with("conv_pool");
 }
 
-// Convolutions in channels-last alone; runs nothing.
-class ChannelsLastConvolutions : public cuda::KernelLibrary {
+// Convolutions in channels-last, and in row-major; runs nothing.
+class Convolutions : public cuda::KernelLibrary {
  public:
   const std::string& version() const override { return version_; }
   bool Knows(const OpDef& op) const override { return IsConv(op.name); }
@@ -33,10 +33,13 @@ class ChannelsLastConvolutions : public cuda::KernelLibrary {
     KernelChoice choice = RowMajorChoice(op, call, "fake." + op.name);
     choice.key = choice.kernel + CallKey(op, call);
     choice.in_place.clear();
-    choice.efficiency = 20;  // of ours
+    KernelChoice row_major = choice;
+    choice.key += " channels_last";
     for (const size_t operand : {0, 1}) choice.input_layouts[operand] = cuda::kChannelsLast;
     choice.output_layouts[0] = cuda::kChannelsLast;
     found.choices.push_back(std::move(choice));
+    row_major.key += " row_major";
+    found.choices.push_back(std::move(row_major));
   }
   bool Makes(const KernelChoice& choice) const override {
     return choice.kernel.starts_with("fake.");
@@ -60,7 +63,7 @@ class ChannelsLast : public testing::TestWithParam<const char*> {
         cuda::KernelCompiler::Open(gpu.device->gpu(), folder.File("cubin"), kFakeToolkit);
     EXPECT_TRUE(compiler.ok()) << compiler.status().message();
     cuda::KernelLibraries libraries;
-    libraries.push_back(std::make_unique<ChannelsLastConvolutions>());
+    libraries.push_back(std::make_unique<Convolutions>());
     const auto backend =
         cuda::MakeCudaBackend(*gpu.device, *std::move(compiler), std::move(libraries));
     Machine machine;

@@ -16,6 +16,17 @@ namespace {
 
 // Of a kernel of ours where a library has one too: ours use no units for products.
 constexpr double kBesideLibrary = 0.05;
+// Of a library's convolution in row-major where it has one in channels-last too: units for products
+// take the channels of a position, so others come by copies.
+constexpr double kRowMajorConv = 0.3;
+
+void PreferChannelsLast(const OpCall& call, std::vector<KernelChoice>& choices) {
+  const auto last = [&](const KernelChoice& choice) { return IsChannelsLast(call, choice); };
+  if (std::none_of(choices.begin(), choices.end(), last)) return;
+  for (KernelChoice& choice : choices) {
+    if (!last(choice)) choice.efficiency *= kRowMajorConv;
+  }
+}
 
 class CudaRules : public RewriteRules {
  public:
@@ -41,6 +52,10 @@ class CudaRules : public RewriteRules {
       return !library->Knows(op) || library->GivesF32Sums(op);
     });
   }
+  bool GivesBiasGradient(DType operands) const override {
+    return std::all_of(libraries_.begin(), libraries_.end(),
+                       [&](const auto& library) { return library->GivesBiasGradient(operands); });
+  }
   // Addresses that tensor cores read and write are multiples of 16 bytes.
   ProductMultiple MultipleOfProducts() const override {
     static const OpDef& matmul = *FindOp("matmul");
@@ -50,6 +65,9 @@ class CudaRules : public RewriteRules {
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
+    // Kernels of ours read and write rows of any type at the memory's speed.
+    if (op.name == "layer_norm") return {{{0}, {}}, {{}, {0}}};
+    if (op.name == "layer_norm_grad") return {{{0}, {0}}, {{3}, {}}};
     return GpuReducedGroups(op);
   }
 
@@ -84,6 +102,7 @@ class CudaBackend : public Backend {
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) library->AddCandidates(op, call, available, found);
     }
+    if (op.cost_class == CostClass::kConv) PreferChannelsLast(call, found.choices);
     const double efficiency = found.choices.empty() ? 1 : kBesideLibrary;
     KernelCandidates written = WrittenCandidates(op, call, available);
     for (KernelChoice& choice : written.choices) {

@@ -18,6 +18,8 @@ class KernelLibrary {
   virtual bool Knows(const OpDef& op) const = 0;
   // Whether its kernels of this operator with operands of 16 bits can write their sums in f32.
   virtual bool GivesF32Sums(const OpDef&) const { return true; }
+  // Whether its conv_grad_weight of such operands gives the gradient of the bias too.
+  virtual bool GivesBiasGradient(DType) const { return true; }
   // Adds the library's kernels for the call, best first, or why it has none.  The same question has
   // the same answer as long as the library is open.  REQUIRES: Knows(op).
   virtual void AddCandidates(const OpDef& op, const OpCall& call,

@@ -43,7 +43,7 @@ Result<WrittenKernel> WriteKernel(const OpDef& op, const OpCall& call, LayoutId 
   for (const TextKernelDef& def : AllTextKernels()) {
     const auto write = layout == kChannelsLast ? def.write_channels_last : def.write;
     if (!def.Runs(op) || write == nullptr) continue;
-    WrittenKernel written{def.name, {}, def.row_major_inputs};
+    WrittenKernel written{def.name, {}, def.row_major_inputs, def.row_major_outputs};
     reason = write(op, call, written.text);
     if (reason == nullptr) return written;
   }
@@ -69,6 +69,7 @@ void AddChannelsLast(const OpDef& op, const OpCall& call, KernelCandidates& foun
   for (const size_t i : written->row_major_inputs) choice.input_layouts[i] = kRowMajor;
   for (size_t o = 0; o < call.outputs.size(); ++o)
     choice.output_layouts[o] = ChannelsLastOf(call.outputs[o]);
+  for (const size_t o : written->row_major_outputs) choice.output_layouts[o] = kRowMajor;
   choice.key += " " + LayoutNameOf(kChannelsLast);
   found.choices.push_back(std::move(choice));
 }

@@ -33,7 +33,8 @@ struct TextKernelDef {
   // The same where all operands that have layouts are in channels-last.  nullptr: it has none.
   const char* (*write_channels_last)(const OpDef& op, const OpCall& call,
                                      KernelText& text) = nullptr;
-  std::vector<size_t> row_major_inputs = {};  // that are row-major there too
+  // That are row-major there too.
+  std::vector<size_t> row_major_inputs = {}, row_major_outputs = {};
 
   bool Runs(const OpDef& op) const;
 };
@@ -44,7 +45,7 @@ const std::vector<TextKernelDef>& AllTextKernels();
 struct WrittenKernel {
   std::string name;  // KernelChoice::kernel
   KernelText text;
-  std::vector<size_t> row_major_inputs = {};
+  std::vector<size_t> row_major_inputs = {}, row_major_outputs = {};
 };
 // The first kernel that takes the call with its operands in this layout; without one, the status
 // says why.  Calls whose outputs have no elements launch nothing.

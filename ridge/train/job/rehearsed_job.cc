@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/total.h"
 #include "ridge/runtime/profile_store.h"
 #include "ridge/runtime/rehearsal.h"
@@ -70,8 +71,20 @@ int64_t RestToCome(const Program& program, int64_t still_to_come) {
   return std::max(std::min(kStays, still_to_come), still_to_come - HeapBytes(program));
 }
 
+// Their nodes' seconds, so that they add up to the whole steps'.
+void CalibrateBy(const std::vector<double>& steps_s, Program& program) {
+  for (size_t i = 0; i < steps_s.size(); ++i) {
+    const double planned_s = PlannedSeconds(program.steps[i]);
+    if (steps_s[i] > 0 && planned_s > 0) program.steps[i].calibration = steps_s[i] / planned_s;
+  }
+}
+
 // Times the kernels; returns the bytes that untimed kernels will map later.
 Result<int64_t> TimeKernels(const Machine& machine, double budget_s, Executor& executor) {
+  std::vector<double> steps_s;
+  if (machine.backend->device().stream(0).records()) {
+    RIDGE_ASSIGN_OR_RETURN(steps_s, RehearseRecordings(executor, budget_s));
+  }
   RIDGE_ASSIGN_OR_RETURN(const auto kernel_s,
                          Rehearse(executor, machine.backend->nominal(), budget_s));
   const Roofline profiled = machine.measured();
@@ -79,13 +92,14 @@ Result<int64_t> TimeKernels(const Machine& machine, double budget_s, Executor& e
     NoteContradiction(machine.profile.id);
   EstimateTimesBy(kernel_s, profiled, executor.mutable_program());
   PriceSums(machine.sums, executor.mutable_program());
+  CalibrateBy(steps_s, executor.mutable_program());
   return CodeToCome(executor.program(), kernel_s);
 }
 
 Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Executor& executor) {
   RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(job.options.seed));
   RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureUpdates(executor, job, data, budget_s));
-  for (StepPlan& step : executor.mutable_program().steps) step.calibration = factor;
+  for (StepPlan& step : executor.mutable_program().steps) step.calibration *= factor;
   job.reads_beside = factor != 1;
   return Status();
 }

@@ -67,6 +67,8 @@ class CudnnLibrary : public KernelLibrary {
   // cuDNN refuses convolutions of 16-bit operands with f32 results.
   bool GivesF32Sums(const OpDef& op) const override { return !IsConv(op); }
 
+  bool GivesBiasGradient(DType operands) const override { return !CudnnTypeOf(operands); }
+
   void AddCandidates(const OpDef& op, const OpCall& call, std::span<const LayoutId> /*available*/,
                      KernelCandidates& found) override {
     if (IsConv(op)) Add(op, call, kChannelsLast, found);

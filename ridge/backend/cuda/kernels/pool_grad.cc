@@ -24,30 +24,30 @@ RIDGE_KERNEL void pool_grad($index_parameter const $T* dy, $T* dx) {
     R sums[$pack];
 #pragma unroll
     for (int k = 0; k < $pack; ++k) sums[k] = 0;
+    const Index y1 = AxisY::EndOutput(y), x1 = AxisX::EndOutput(x);
     for (Index oz = AxisZ::FirstOutput(z); oz < AxisZ::EndOutput(z); ++oz) {
       const Index kz = AxisZ::TapAt(oz, z);
       if (kz < 0) continue;
-      for (Index oy = AxisY::FirstOutput(y); oy < AxisY::EndOutput(y); ++oy) {
-        const Index ky = AxisY::TapAt(oy, y);
-        if (ky < 0) continue;
-        for (Index first = AxisX::FirstOutput(x); first < AxisX::EndOutput(x); first += $outputs) {
-          const Index row = plane + (oz * AxisY::kOutput + oy) * AxisX::kOutput;
+      for (Index y0 = AxisY::FirstOutput(y); y0 < y1; y0 += $rows)
+        for (Index x0 = AxisX::FirstOutput(x); x0 < x1; x0 += $columns) {
           Pack<$T, $pack> slopes[$outputs];
 $declare#pragma unroll
           for (int i = 0; i < $outputs; ++i) {
-            const Index at = (row + first + i) * $groups_of_channels + own;
-            if (first + i < AxisX::EndOutput(x)) {
+            const Index oy = y0 + i / $columns, ox = x0 + i % $columns;
+            if (oy < y1 && ox < x1) {
+              const Index o = plane + (oz * AxisY::kOutput + oy) * AxisX::kOutput + ox;
+              const Index at = o * $groups_of_channels + own;
               slopes[i] = LoadPack<$pack>(dy, at);
               $load
             }
           }
 #pragma unroll
           for (int i = 0; i < $outputs; ++i) {
-            const Index ox = first + i, kx = AxisX::TapAt(ox, x);
-            if (ox >= AxisX::EndOutput(x) || kx < 0) continue;
+            const Index oy = y0 + i / $columns, ox = x0 + i % $columns;
+            const Index ky = AxisY::TapAt(oy, y), kx = AxisX::TapAt(ox, x);
+            if (oy >= y1 || ox >= x1 || ky < 0 || kx < 0) continue;
 $add          }
         }
-      }
     }
     Pack<$T, $pack> q;
 #pragma unroll
@@ -72,9 +72,10 @@ constexpr const char* kAddShare = R"cuda(
               sums[k] += (R)Load(slopes[i].at, k) / (R)(counted > 1 ? counted : 1);
 )cuda";
 
-// Outputs along a row whose windows hold a position, of which so many are loaded before one is used.
+// Outputs along an axis whose windows hold a position, of which so many are loaded before one is
+// used.
 int64_t OutputsAtOnce(const WindowAxis& axis) {
-  constexpr int64_t kMost = 4;
+  constexpr int64_t kMost = 3;
   return std::clamp<int64_t>(CeilDiv(axis.span(), axis.stride), 1, kMost);
 }
 
@@ -95,7 +96,10 @@ const char* WriteGrad(const OpDef& op, const OpCall& call, int64_t channels, Ker
                        {"groups_of_channels", std::to_string(channels / pack)},
                        {"outputs_of_plane", std::to_string(g.window.outputs())},
                        {"inputs_of_plane", std::to_string(g.window.inputs())}};
-  values.emplace_back("outputs", std::to_string(OutputsAtOnce(g.window.x())));
+  const int64_t rows = OutputsAtOnce(g.window.y()), columns = OutputsAtOnce(g.window.x());
+  values.insert(values.end(), {{"rows", std::to_string(rows)},
+                               {"columns", std::to_string(columns)},
+                               {"outputs", std::to_string(rows * columns)}});
   values.emplace_back("declare", max ? FillText(kDeclareTaps, values) : "");
   values.emplace_back("load", max ? FillText(kLoadTaps, values) : "");
   values.emplace_back("add", FillText(max ? kAddWinner : kAddShare, values));

@@ -44,10 +44,9 @@ RIDGE_KERNEL void transpose(const Word* x, Word* y) {
 }
 )cuda";
 
-// As y has its dimensions.
-StridedMove MoveOf(const OpCall& call) {
+// As y has its dimensions; `own` are the strides of x.
+StridedMove MoveOf(const OpCall& call, const Dims& own) {
   const Dims &x = call.inputs[0].dims, &y = call.outputs[0].dims;
-  const Dims own = RowMajorStrides(x);
   std::vector<int64_t> permutation = call.integers("permutation");
   for (size_t d = x.size(); permutation.size() < x.size();)
     permutation.push_back(static_cast<int64_t>(--d));
@@ -104,10 +103,10 @@ void WriteSquares(const StridedMove& move, size_t row, int64_t element_bytes, Ke
                     {Argument::Input(0), Argument::Output(0)}}};
 }
 
-const char* WriteTranspose(const OpDef&, const OpCall& call, KernelText& text) {
+const char* WriteFrom(const Dims& strides, const OpCall& call, KernelText& text) {
   const TensorType& x = call.inputs[0];
   const int64_t bytes = BytesPerElement(x.dtype);
-  StridedMove move = MoveOf(call);
+  StridedMove move = MoveOf(call, strides);
   move.Merge();
   const size_t row = RowOfX(move);
   if (row + 1 >= move.dims.size() || move.dims.back() < kNarrow) {
@@ -120,10 +119,29 @@ const char* WriteTranspose(const OpDef&, const OpCall& call, KernelText& text) {
   return nullptr;
 }
 
+const char* WriteTranspose(const OpDef&, const OpCall& call, KernelText& text) {
+  return WriteFrom(RowMajorStrides(call.inputs[0].dims), call, text);
+}
+
+// To [N, H, W, C] it copies x as it lies.
+const char* WriteTransposeChannelsLast(const OpDef&, const OpCall& call, KernelText& text) {
+  const TensorType& x = call.inputs[0];
+  if (!HasLayouts(x)) return refusal::kLayout;
+  const std::vector<size_t> order = ChannelsLastOrder(x.rank());
+  const Dims stored = RowMajorStrides(StoredChannelsLast(x).dims);
+  Dims strides(order.size());
+  for (size_t place = 0; place < order.size(); ++place) strides[order[place]] = stored[place];
+  return WriteFrom(strides, call, text);
+}
+
 }  // namespace
 
 TextKernelDef TransposeTextKernel() {
-  return {.name = "cuda.transpose", .ops = {"transpose"}, .write = WriteTranspose};
+  return {.name = "cuda.transpose",
+          .ops = {"transpose"},
+          .write = WriteTranspose,
+          .write_channels_last = WriteTransposeChannelsLast,
+          .row_major_outputs = {0}};
 }
 
 }  // namespace ridge::cuda
