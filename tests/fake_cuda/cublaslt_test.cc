@@ -47,9 +47,8 @@ struct Opened {
     Result<cuda::KernelCompiler> compiler =
         cuda::KernelCompiler::Open(gpu.device->gpu(), cache.File("cubin"), kFakeFolder);
     RIDGE_CHECK(compiler.ok(), compiler.status().message());
-    cuda::KernelLibraries libraries = cuda::OpenLibraries(
-        *gpu.device, kFakeFolder, [this](const std::string& text) { said += text + "\n"; },
-        {.tf32 = tf32});
+    cuda::KernelLibraries libraries =
+        cuda::OpenLibraries(*gpu.device, kFakeFolder, [](const std::string&) {}, {.tf32 = tf32});
     backend = cuda::MakeCudaBackend(*gpu.device, *std::move(compiler), std::move(libraries));
   }
 
@@ -66,7 +65,6 @@ struct Opened {
   const TempFolder cache;
   const Variables of_cache{Settings{{"XDG_CACHE_HOME", cache.File("user")}}};
   const FakeGpu gpu;
-  std::string said;
   std::unique_ptr<Backend> backend;
 };
 
@@ -171,27 +169,28 @@ TEST(CublasLt, RoundsToTf32OnlyWhereItIsAsked) {
   }
 }
 
-TEST(CublasLt, WithoutItProductsRunOnOurKernels) {
-  const TempFolder broken;
-  std::filesystem::copy_file(RIDGE_FAKE_CUDA_FOLDER "/libridge_partial_cuda.so",
-                             broken.File("libcublasLt.so.13"));
+// What is said of products.
+std::string SaidOf(const cuda::LibrarySearch& search, const Settings& settings) {
   const FakeGpu gpu(kAtOnce);
+  const Variables variables(settings);
   std::string said;
-  const auto say = [&](const std::string& text) { said = text; };
-  EXPECT_TRUE(cuda::OpenLibraries(*gpu.device, {{broken.File("")}, {}}, say).empty());
-  EXPECT_TRUE(said.starts_with("products run on our own kernels: ")) << said;
-  EXPECT_NE(said.find("has no cublasLt"), std::string::npos) << said;
-  const Variables fails(Settings{{"RIDGE_FAKE_CUBLASLT_FAIL", "cublasLtCreate:1:1"}});
-  EXPECT_TRUE(cuda::OpenLibraries(*gpu.device, kFakeFolder, say).empty());
-  EXPECT_EQ(said,
-            "products run on our own kernels: cublasLtCreate failed: "
-            "CUBLAS_STATUS_NOT_INITIALIZED (1)");
+  (void)cuda::OpenLibraries(*gpu.device, search, [&](const std::string& text) {
+    if (text.starts_with("products ")) said += text;
+  });
+  return said;
 }
 
-TEST(CublasLt, SaysItsVersion) {
-  Opened opened(kAtOnce);
-  EXPECT_EQ(opened.said,
-            "products run on cuBLASLt 13.1.0 (" RIDGE_FAKE_CUDA_FOLDER "/libcublasLt.so.13)\n");
+TEST(CublasLt, SaysItsVersionOrWhatRunsWithoutIt) {
+  const std::string folder = RIDGE_FAKE_CUDA_FOLDER, ours = "products run on our own kernels: ";
+  EXPECT_EQ(SaidOf(kFakeFolder, {}),
+            "products run on cuBLASLt 13.1.0 (" + folder + "/libcublasLt.so.13)");
+  EXPECT_EQ(SaidOf(kFakeFolder, {{"RIDGE_FAKE_CUBLASLT_FAIL", "cublasLtCreate:1:1"}}),
+            ours + "cublasLtCreate failed: CUBLAS_STATUS_NOT_INITIALIZED (1)");
+  const TempFolder broken;
+  const std::string file = broken.File("libcublasLt.so.13");
+  std::filesystem::copy_file(folder + "/libridge_partial_cuda.so", file);
+  EXPECT_EQ(SaidOf({{broken.File("")}, {}}, {}),
+            ours + file + " has no cublasLtCreate. hint: pip install --upgrade nvidia-cublas");
 }
 
 TEST(CublasLt, ItsErrorStaysAndHasItsName) {

@@ -163,7 +163,7 @@ TEST(Cudnn, WithoutItASentenceSaysWhatRunsInstead) {
   const std::string ours = what + " run on our own kernels: ";
   const std::string build = "hint: scripts/build_cudnn_plugin.sh builds it";
   EXPECT_THAT(SaidOf(kFakes, {}),
-              testing::Contains("cuDNN 9.19.0 (" + folder + "/libcudnn.so.9): " + what + " by it"));
+              testing::Contains(what + " run on cuDNN 9.19.0 (" + folder + "/libcudnn.so.9)"));
   const TempFolder empty;
   EXPECT_THAT(SaidOf({{empty.File("")}, {}}, {}),
               testing::Contains(ours + "libridge_cudnn.so is not found. " + build));

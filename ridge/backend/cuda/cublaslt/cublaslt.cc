@@ -19,8 +19,9 @@ bool FindIn(void* library, const char* symbol, Function& function) {
 // The name of a function that is not there; nullptr: all are.
 const char* FindAll(void* library, LtTable& table) {
   const char* missing = nullptr;
-#define RIDGE_CUBLASLT_FIND(name, ...) \
-  if (!FindIn(library, "cublasLt" #name, table.name)) missing = "cublasLt" #name;
+#define RIDGE_CUBLASLT_FIND(name, ...)                                      \
+  if (!FindIn(library, "cublasLt" #name, table.name) && missing == nullptr) \
+    missing = "cublasLt" #name;
   RIDGE_CUBLASLT_FUNCTIONS(RIDGE_CUBLASLT_FIND)
   RIDGE_CUBLASLT_FIND(GetVersion)
   RIDGE_CUBLASLT_FIND(GetStatusName)
