@@ -206,8 +206,8 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
        {"T", StorageType(x.dtype)},
        {"D", StorageType(dy.dtype)},
        {"mean", grad.centred ? "(R)Load(means, row)" : "0"},
-       {"first_row", by_warps ? FillText("(i64)blockIdx.x * $warps + threadIdx.x / 32", values)
-                              : "blockIdx.x"},
+       {"first_row",
+        by_warps ? FillText("(i64)blockIdx.x * $warps + threadIdx.x / 32", values) : "blockIdx.x"},
        {"dot", by_warps ? "BlockSumOfWarp(dot)" : "BlockSum(dot, scratch)"},
        {"join_sum", !grad.centred ? "sum = 0;"
                     : by_warps    ? FillText("sum = BlockSumOfWarp(sum) / $count;", values)
