@@ -35,7 +35,7 @@ TEST(SplitBiasGradients, SumsWhatTheKernelDoesNot) {
             R"(graph g
   x = input bf16[2,3,8,8]
   dy = input bf16[2,4,6,6]
-  dw = conv_grad_weight(x, dy, weight_dims=[4,3,3,3], out_dtype="f32")
+  dw = conv_grad_weight(x, dy, out_dtype="f32", weight_dims=[4,3,3,3])
   db = reduce_sum(dy, axes=[0,2,3], out_dtype="f32")
   output dw
   output db
@@ -46,7 +46,7 @@ TEST(SplitBiasGradients, LeavesKernelsThatGiveBoth) {
   const std::string both = R"(graph g
   x = input f64[2,3,8]
   dy = input f64[2,4,6]
-  dw, db = conv_grad_weight(x, dy, weight_dims=[4,3,3], bias=1)
+  dw, db = conv_grad_weight(x, dy, bias=1, weight_dims=[4,3,3])
   output dw
   output db
 )";
