@@ -1,8 +1,11 @@
 """bench_gpu_torch.py MODEL BATCH [eager|compile] [STEPS] -> one JSON line: a bf16 training step on the GPU.
 
 gpt2 (124M, 1024 tokens), bert_large (128 tokens), resnet50 (channels last); autocast, fused Adam,
-no dropout, one random batch, as `ridge bench step MODEL --precision bf16 --device cuda` has them."""
-import json, sys, time
+no dropout, one random batch, as `ridge bench step MODEL --precision bf16 --device cuda` has them.
+
+BENCH_TOGETHER=FOLDER: several of these compile side by side; each writes FOLDER/ready.* when it is
+warm, waits for FOLDER/go, and times alone."""
+import fcntl, json, os, sys, time
 T0 = time.perf_counter()
 import torch, torch.nn as nn, torch.nn.functional as F
 
@@ -79,9 +82,16 @@ def step():
     return loss
 
 
-loss0 = float(step()); first = time.perf_counter() - T0
+loss0 = float(step().detach()); first = time.perf_counter() - T0
 for _ in range(5): step()
 torch.cuda.synchronize()
+together = os.environ.get('BENCH_TOGETHER')
+if together:
+    open(f'{together}/ready.{name}.{batch}.{mode}', 'w').close()
+    while not os.path.exists(together + '/go'): time.sleep(0.1)
+    lock = open(together + '/lock', 'w'); fcntl.flock(lock, fcntl.LOCK_EX)
+    for _ in range(3): step()
+    torch.cuda.synchronize()
 times = []
 for _ in range(3):  # rounds without a wait inside: the host runs ahead
     a = time.perf_counter()

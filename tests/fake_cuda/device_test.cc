@@ -229,6 +229,7 @@ TEST(CudaEvent, TimesAreTakenFromANewOriginWhenTheOldOneIsFar) {
   const int64_t before = gpu.hooks.calls("cuEventCreate");
   const auto first = gpu.device->MakeEvent(), second = gpu.device->MakeEvent();
   stream.Record(*first);
+  ASSERT_TRUE(stream.Synchronize().ok());
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   stream.Record(*second);
   ASSERT_TRUE(stream.Synchronize().ok());
