@@ -251,24 +251,6 @@ class StepRehearsal {
   double planned_s_ = 0;  // of the budget, reserved
 };
 
-// Of a step: the first run is plain, the second records, and later ones are timed.  0 where the
-// loss is not finite.
-Result<double> TimeRecording(Executor& executor, int index, double budget_s) {
-  constexpr int kWarmUps = 2, kFewest = 3;
-  const double begin_s = MonotonicSeconds();
-  std::vector<double> seconds;
-  for (int run = 0; run < kWarmUps + kMostRounds; ++run) {
-    const double before_s = MonotonicSeconds();
-    const Status status = executor.Run(index, /*slot=*/0);
-    if (status.code() == ErrorCode::kFailed) return 0.0;
-    RIDGE_RETURN_IF_ERROR(status);
-    const double now_s = MonotonicSeconds();
-    if (run >= kWarmUps) seconds.push_back(now_s - before_s);
-    if (seconds.size() >= kFewest && now_s - begin_s > budget_s) break;
-  }
-  return Typical(std::move(seconds));
-}
-
 // Runs the cheapest kernel of each name that was not timed: its first call maps generated code and
 // library pages, which the process's memory then includes when it is read.  Of collectives the
 // largest: what the library beneath takes for its messages grows with them.
@@ -363,18 +345,6 @@ double WeightedMedian(std::vector<Ratio> ratios) {
 }
 
 }  // namespace
-
-Result<std::vector<double>> RehearseRecordings(Executor& executor, double budget_s) {
-  const size_t steps = executor.program().steps.size();
-  std::vector<double> seconds;
-  while (seconds.size() < steps) {
-    RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(/*seed=*/0));
-    RIDGE_ASSIGN_OR_RETURN(seconds.emplace_back(),
-                           TimeRecording(executor, static_cast<int>(seconds.size()),
-                                         budget_s / static_cast<double>(steps)));
-  }
-  return seconds;
-}
 
 double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
                              const CostModel& profiled, const Program& program) {

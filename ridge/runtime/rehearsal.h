@@ -6,7 +6,6 @@
 #pragma once
 #include <map>
 #include <string>
-#include <vector>
 
 #include "ridge/lower/cost_model.h"
 #include "ridge/runtime/executor.h"
@@ -18,12 +17,6 @@ namespace ridge {
 // runs one kernel of each name that did not fit, untimed.
 Result<std::map<std::string, double>> Rehearse(Executor& executor, const CostModel& nominal,
                                                double budget_s);
-
-// Seconds of each step as a device runs it that records steps: no kernel waits for the host.  0 for
-// a step whose loss is not finite: its variables are the initial ones, its inputs 0.  All kernels
-// run once at least, so that the device has loaded what they need.  Overwrites everything in the
-// arena. REQUIRES: the device's main stream records.
-Result<std::vector<double>> RehearseRecordings(Executor& executor, double budget_s);
 
 // Measured over profiled seconds: the weighted median over the timed kernels, each key once,
 // weighted by its seconds.  1 when none was timed.

@@ -14,4 +14,10 @@ namespace ridge {
 Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const JobData& data,
                               double budget_s);
 
+// Seconds of one update on a device that records steps, where no kernel waits for the host; without
+// the input pipeline, on inputs that are 0.  0 where the loss is not finite.  All steps run once at
+// least, so that the device has loaded what their kernels need.  Initialize or restore the
+// variables afterwards.  REQUIRES: the device's main stream records; one rank.
+Result<double> TimeRecordedUpdates(Executor& executor, const PlannedJob& job, double budget_s);
+
 }  // namespace ridge

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "ridge/plan/cost/times.h"
 #include "ridge/plan/total.h"
 #include "ridge/runtime/profile_store.h"
 #include "ridge/runtime/rehearsal.h"
@@ -71,20 +70,8 @@ int64_t RestToCome(const Program& program, int64_t still_to_come) {
   return std::max(std::min(kStays, still_to_come), still_to_come - HeapBytes(program));
 }
 
-// Their nodes' seconds, so that they add up to the whole steps'.
-void CalibrateBy(const std::vector<double>& steps_s, Program& program) {
-  for (size_t i = 0; i < steps_s.size(); ++i) {
-    const double planned_s = PlannedSeconds(program.steps[i]);
-    if (steps_s[i] > 0 && planned_s > 0) program.steps[i].calibration = steps_s[i] / planned_s;
-  }
-}
-
 // Times the kernels; returns the bytes that untimed kernels will map later.
 Result<int64_t> TimeKernels(const Machine& machine, double budget_s, Executor& executor) {
-  std::vector<double> steps_s;
-  if (machine.backend->device().stream(0).records()) {
-    RIDGE_ASSIGN_OR_RETURN(steps_s, RehearseRecordings(executor, budget_s));
-  }
   RIDGE_ASSIGN_OR_RETURN(const auto kernel_s,
                          Rehearse(executor, machine.backend->nominal(), budget_s));
   const Roofline profiled = machine.measured();
@@ -92,16 +79,37 @@ Result<int64_t> TimeKernels(const Machine& machine, double budget_s, Executor& e
     NoteContradiction(machine.profile.id);
   EstimateTimesBy(kernel_s, profiled, executor.mutable_program());
   PriceSums(machine.sums, executor.mutable_program());
-  CalibrateBy(steps_s, executor.mutable_program());
   return CodeToCome(executor.program(), kernel_s);
+}
+
+void Calibrate(double factor, Program& program) {
+  for (StepPlan& step : program.steps) step.calibration *= factor;
 }
 
 Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Executor& executor) {
   RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(job.options.seed));
   RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureUpdates(executor, job, data, budget_s));
-  for (StepPlan& step : executor.mutable_program().steps) step.calibration *= factor;
+  Calibrate(factor, executor.mutable_program());
   job.reads_beside = factor != 1;
   return Status();
+}
+
+// Kernels and whole updates; returns the bytes that untimed kernels will map later.  Where steps
+// are recorded updates come first: a kernel's first run may load its library's code.
+Result<int64_t> TimeJob(const Machine& machine, const JobData* data,
+                        const RehearsalOptions& options, PlannedJob& job, Executor& executor) {
+  double recorded_s = 0;
+  if (machine.ranks == 1 && machine.backend->device().stream(0).records()) {
+    RIDGE_ASSIGN_OR_RETURN(recorded_s, TimeRecordedUpdates(executor, job, options.kernels_s));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeKernels(machine, options.kernels_s, executor));
+  const double planned_s = MeanUpdateSeconds(job, executor.program());
+  if (recorded_s > 0 && planned_s > 0)
+    Calibrate(recorded_s / planned_s, executor.mutable_program());
+  // Ranks would have to agree on the number of updates.
+  if (data != nullptr && machine.ranks == 1)
+    RIDGE_RETURN_IF_ERROR(TimeUpdates(*data, options.updates_s, job, executor));
+  return code;
 }
 
 // Of a memory of its own: contexts and modules, all of which are loaded.
@@ -126,11 +134,8 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   if (data != nullptr)
     to_come += ReportToCome(executor->program()) + LayoutCopiesToCome(executor->program());
   if (options.kernels_s > 0 && machine.compute == nullptr) {
-    RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeKernels(machine, options.kernels_s, *executor));
+    RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeJob(machine, data, options, job, *executor));
     to_come += code;
-    // Ranks would have to agree on the number of updates.
-    if (data != nullptr && machine.ranks == 1)
-      RIDGE_RETURN_IF_ERROR(TimeUpdates(*data, options.updates_s, job, *executor));
   }
   const int64_t data_now =
       data == nullptr ? 0 : ResidentBytes({data->train, data->validation, data->test});
