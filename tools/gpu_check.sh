@@ -2,16 +2,18 @@
 # What a GPU can tell, in ten minutes: driver, kernels, trainings, equal bits, times.
 #
 #   tools/gpu_check.sh                 records go to build/gpu_check; PRESET=release has the program
-#   MODELS="cnn:64" SMALL=mlp STEPS=5 tools/gpu_check.sh
+#   MODELS="cnn:64" SMALL=mlp STEPS=5 PRECISION=f32 PEER= tools/gpu_check.sh
+#
+# PEER is a Python with PyTorch, beside which the models are timed: python3, if it has one.
 #
 # It changes no setting of the GPU.  A part that fails stops no other; the exit code is that of all.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 bin=build/${PRESET:-release}/bin
 out=${OUT:-build/gpu_check}
-MODELS=${MODELS-cnn:1024 gpt:8 bert:16 resnet50:64}
-STEPS=${STEPS:-30}
-export RIDGE_SOURCE_DIR=$PWD bin out STEPS
+MODELS=${MODELS-gpt2:8 bert_large:32 resnet50:256}
+STEPS=${STEPS:-30} PRECISION=${PRECISION:-bf16} PEER=${PEER-python3}
+export RIDGE_SOURCE_DIR=$PWD bin out STEPS PRECISION PEER
 failed=0
 mkdir -p "$out"
 : > "$out/summary"
@@ -63,8 +65,18 @@ part 60 twice twice "$small"
 part 60 beside_cpu beside_cpu "$small"
 for model in $MODELS; do
   part 60 "bench_${model%%:*}" "$bin/ridge" bench step "${model%%:*}" --batch "${model##*:}" \
-    --steps "$STEPS" --device cuda --json
+    --precision "$PRECISION" --steps "$STEPS" --device cuda --json
 done
+if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
+  for model in $MODELS; do
+    for mode in eager compile; do
+      part 120 "peer_${model%%:*}_$mode" "$PEER" bench/peers/bench_gpu_torch.py "${model%%:*}" \
+        "${model##*:}" "$mode" "$STEPS"
+    done
+  done
+else
+  echo "peer not available" | tee -a "$out/summary"
+fi
 tail -n 3 "$out"/{kernels,twice,beside_cpu}.log
-tail -q -n 1 "$out"/bench_*.log
+tail -q -n 1 "$out"/bench_*.log "$out"/peer_*.log 2> "$out/none.log"
 exit $failed

@@ -19,7 +19,6 @@ const std::vector<OpGroup>& AllReducedGroups() {
       {"attention_grad", {{0, 1, 2, 3, 5}, {0, 1, 2}}},
       {"layer_norm", {{}, {0}}},
       {"layer_norm_grad", {{3}, {}}},
-      {"softmax_cross_entropy_grad", {{}, {0}}},
       {"reduce_sum", {{0}, {}}},
       {"reduce_mean", {{0}, {}}},
       {"max_pool", {{0}, {0}}},
