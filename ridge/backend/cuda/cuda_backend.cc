@@ -104,6 +104,7 @@ class CudaBackend : public Backend {
       if (library->Knows(op)) library->AddCandidates(op, call, available, found);
     }
     if (op.cost_class == CostClass::kConv) PreferChannelsLast(call, found.choices);
+    for (KernelChoice& choice : found.choices) TakeEitherLayout(call, available, choice);
     const double efficiency = found.choices.empty() ? 1 : kBesideLibrary;
     KernelCandidates written = WrittenCandidates(op, call, available);
     for (KernelChoice& choice : written.choices) {
@@ -111,7 +112,6 @@ class CudaBackend : public Backend {
       found.choices.push_back(std::move(choice));
     }
     for (KernelRefusal& refusal : written.refusals) found.refusals.push_back(std::move(refusal));
-    for (KernelChoice& choice : found.choices) TakeEitherLayout(call, available, choice);
     return found;
   }
   KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
@@ -130,7 +130,7 @@ class CudaBackend : public Backend {
   void Prepare(std::span<const KernelRequest> requests) override {
     std::set<std::string> sources;
     for (const KernelRequest& request : requests) {
-      if (IsOfLibrary(*request.choice)) continue;
+      if (LibraryOf(*request.choice) != nullptr) continue;
       const Result<WrittenKernel> written =
           WriteChoice(*request.op, *request.call, *request.choice);
       if (written.ok() && !written->text.launches.empty()) sources.insert(written->text.source);
@@ -140,9 +140,7 @@ class CudaBackend : public Backend {
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
-    for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
-      if (library->Makes(choice)) return library->Create(op, call, choice);
-    }
+    if (KernelLibrary* library = LibraryOf(choice)) return library->Create(op, call, choice);
     Result<WrittenKernel> written = WriteChoice(op, call, choice);
     if (!written.ok()) {
       return Status(ErrorCode::kUnsupported, call.where + ": this version of ridge has no kernel " +
@@ -156,9 +154,11 @@ class CudaBackend : public Backend {
   }
 
  private:
-  bool IsOfLibrary(const KernelChoice& choice) const {
-    return std::any_of(libraries_.begin(), libraries_.end(),
-                       [&](const auto& library) { return library->Makes(choice); });
+  // nullptr: the choice is a kernel of ours.
+  KernelLibrary* LibraryOf(const KernelChoice& choice) const {
+    const auto found = std::find_if(libraries_.begin(), libraries_.end(),
+                                    [&](const auto& library) { return library->Makes(choice); });
+    return found == libraries_.end() ? nullptr : found->get();
   }
 
   Result<std::unique_ptr<Kernel>> KernelOf(KernelText text) {

@@ -198,6 +198,9 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
   const GradParameters parameters = ParametersOf(grad, call);
   const int64_t most = !grad.scaled ? kMostBlocks : by_warps ? kSharesOfWarps : kShares;
   const int64_t blocks = std::clamp<int64_t>(CeilDiv(shape.rows, shape.warps), 1, most);
+  const auto sum_over_row = [by_warps](const std::string& x) {
+    return by_warps ? "BlockSumOfWarp(" + x + ")" : "BlockSum(" + x + ", scratch)";
+  };
   TextValues values = shape.Values();
   values.insert(
       values.end(),
@@ -208,10 +211,9 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
        {"mean", grad.centred ? "(R)Load(means, row)" : "0"},
        {"first_row",
         by_warps ? FillText("(i64)blockIdx.x * $warps + threadIdx.x / 32", values) : "blockIdx.x"},
-       {"dot", by_warps ? "BlockSumOfWarp(dot)" : "BlockSum(dot, scratch)"},
-       {"join_sum", !grad.centred ? "sum = 0;"
-                    : by_warps    ? FillText("sum = BlockSumOfWarp(sum) / $count;", values)
-                                  : FillText("sum = BlockSum(sum, scratch) / $count;", values)}});
+       {"dot", sum_over_row("dot")},
+       {"join_sum", grad.centred ? FillText("sum = " + sum_over_row("sum") + " / $count;", values)
+                                 : "sum = 0;"}});
   for (auto& value : ShareValues(grad, shape)) values.push_back(std::move(value));
   const std::string compute = ComputeTypeOf(call);
   text.source =
