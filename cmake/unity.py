@@ -19,6 +19,8 @@ TOKEN = re.compile(r"""(?P<skip>//[^\n]*|/\*.*?\*/|R"(?P<d>[^(\s]*)\(.*?\)(?P=d)
 INCLUDE = re.compile(r'^#include\s+(<[^>]+>|"[^"]+\.h")', re.M)
 DEFINE = re.compile(r"^#define\s+(\w+)", re.M)
 TYPES = {"struct", "class", "enum", "union"}
+MACRO = re.compile(r"[A-Z][A-Z0-9_]+$")  # TEST(...) { declares nothing of that name
+IN_MACROS = {"Message", "AssertionResult", "Test", "TestInfo"}  # of GoogleTest's macros
 
 
 def tokens_of(text):
@@ -54,7 +56,7 @@ def declared_name(head):
     if head and head[0] == "using":
         return head[1] if len(head) == 2 else None
     names = [t for t in head if re.match(r"\w", t)]
-    if not names or {"operator", "catch", "static_assert"} & set(names):
+    if not names or names[-1] in TYPES or {"operator", "catch", "static_assert"} & set(names):
         return None
     if head[0] in TYPES:
         own = head[1:] if head[1:2] != ["class"] else head[2:]
@@ -100,7 +102,7 @@ def unnamed_names(tokens):
         while at < end:
             declared, at = declaration(tokens[:end], at)
             names |= declared
-    return names
+    return {name for name in names if not MACRO.match(name)}
 
 
 class Source:
@@ -119,9 +121,10 @@ class Source:
 
     def renamed(self, others):
         """Own names that another file mentions, but for those that members have here: a macro would
-        rename them too, and it is enough that the other file's gets another name."""
+        rename them too, and it is enough that the other file's gets another name.  Nor those that
+        macros of other headers mention."""
         seen = set().union(*(other.mentions for other in others))
-        return sorted(n for n in (self.own & seen) - self.members)
+        return sorted(n for n in (self.own & seen) - self.members - IN_MACROS)
 
 
 def unit(sources):

@@ -11,8 +11,10 @@
 #include "ridge/cli/tune.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
+#include "ridge/core/process.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
+#include "ridge/measure/device_rates.h"
 #include "ridge/measure/kernel_rates.h"
 #include "ridge/report/table.h"
 #include "ridge/runtime/profile_store.h"
@@ -41,8 +43,11 @@ std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal
   if (!profile.kernel_rates.empty())
     table.AddRow({"kernels timed in training steps", "",
                   FormatInteger(static_cast<int64_t>(profile.kernel_rates.size()))});
-  table.AddRow({"program and libraries", FormatBytes(profile.runtime_bytes), ""});
-  std::string text = table.ToText(terminal, /*indent=*/0) + SteadinessText(profile.steadiness);
+  table.AddRow({profile.steadiness.known ? "program and libraries" : "context and libraries",
+                FormatBytes(profile.runtime_bytes), ""});
+  std::string text = table.ToText(terminal, /*indent=*/0);
+  if (!profile.steadiness.known) return text;  // a GPU
+  text += SteadinessText(profile.steadiness);
   if (!IsSteady(profile.steadiness))
     text += ": times are by processor seconds of one thread, and are measured again";
   return text + "\n";
@@ -68,31 +73,9 @@ Status CheckRecord(const BenchDeviceVerb& verb) {
   return Status();
 }
 
-// A GPU's kernels are timed by the rehearsal of each run.
-Status CheckIsHost(const std::string& device) {
-  RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", device));
-  if (!gpu) return Status();
-  return Status(
-      ErrorCode::kDevice,
-      fmt::format("--device is '{}': bench device measures the CPU. hint: --device cpu", device));
-}
-
-Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
-  if (verb.tune) return RunTune({verb.models, verb.machine, verb.output, verb.json});
-  if (!verb.models.empty()) {
-    return InvalidArgument(
-        fmt::format("bench device: '{}' is one argument too many. hint: --tune {}",
-                    verb.models.front(), verb.models.front()));
-  }
-  RIDGE_RETURN_IF_ERROR(CheckRecord(verb));
-  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
-  RIDGE_RETURN_IF_ERROR(CheckIsHost(verb.machine.options.device));
-  const int64_t asked = verb.machine.options.threads;
-  const int threads = static_cast<int>(asked > 0 ? asked : AvailableThreads());
-  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
-                         MakeCpuBackend(threads, ConvKernels::kDirect));
-  RIDGE_ASSIGN_OR_RETURN(DeviceProfile profile, MeasureCpu(*backend, verb.quick));
-  if (!verb.quick) RIDGE_RETURN_IF_ERROR(AddKernelRates(SayUnless(verb.output.quiet), profile));
+// Keeps and prints what was measured.
+Result<int> ShowProfile(const BenchDeviceVerb& verb, const Terminal& terminal,
+                        const DeviceProfile& profile) {
   if (const Status saved = verb.dry_run ? Status() : SaveProfile(profile); !saved.ok()) {
     PrintWarning(fmt::format("the profile can't be kept: {}", saved.message()));
   }
@@ -104,6 +87,43 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
     if (!verb.dry_run) PrintData(fmt::format("kept in {}\n", ProfilePath(profile.id)));
   }
   return kExitOk;
+}
+
+Result<int> RunBenchGpu(const BenchDeviceVerb& verb, const Terminal& terminal) {
+  if (verb.record) {
+    return InvalidArgument(
+        "--record is of the CPU; the catalog plans for a GPU elsewhere. hint: ridge devices");
+  }
+  RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
+                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
+  DeviceProfile& profile = opened.machine.profile;
+  DeviceRatesOptions options;
+  if (verb.quick) options.budget_s /= 10;
+  RIDGE_RETURN_IF_ERROR(MeasureDeviceRates(*opened.backend, options, profile));
+  profile.quick = verb.quick;
+  profile.made_at = UtcText(WallSeconds());
+  return ShowProfile(verb, terminal, profile);
+}
+
+Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
+  if (verb.tune) return RunTune({verb.models, verb.machine, verb.output, verb.json});
+  if (!verb.models.empty()) {
+    return InvalidArgument(
+        fmt::format("bench device: '{}' is one argument too many. hint: --tune {}",
+                    verb.models.front(), verb.models.front()));
+  }
+  RIDGE_RETURN_IF_ERROR(CheckRecord(verb));
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu,
+                         GpuOrdinal("--device", verb.machine.options.device));
+  if (gpu) return RunBenchGpu(verb, terminal);
+  const int64_t asked = verb.machine.options.threads;
+  const int threads = static_cast<int>(asked > 0 ? asked : AvailableThreads());
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                         MakeCpuBackend(threads, ConvKernels::kDirect));
+  RIDGE_ASSIGN_OR_RETURN(DeviceProfile profile, MeasureCpu(*backend, verb.quick));
+  if (!verb.quick) RIDGE_RETURN_IF_ERROR(AddKernelRates(SayUnless(verb.output.quiet), profile));
+  return ShowProfile(verb, terminal, profile);
 }
 
 void AddTuneFlags(CLI::App& app, BenchDeviceVerb& verb) {

@@ -2,18 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "ridge/backend/cuda/cuda_backend.h"
 #include "ridge/backend/cuda/libraries.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
+#include "ridge/plan/hardware/driver_name.h"
+#include "ridge/plan/hardware/planned_device.h"
+#include "ridge/runtime/profile_store.h"
 
 namespace ridge::cli {
 namespace {
 
-DeviceProfile ProfileOf(const cuda::CudaDevice& device, int64_t runtime_bytes) {
-  DeviceProfile profile = cuda::NominalGpuProfile();
-  profile.id = "cuda-" + device.gpu().name;
-  profile.name = device.gpu().name;
+constexpr char kProducts[] = "matmul";
+
+// What is published of the GPU, and of another where nothing is.
+DeviceProfile PublishedProfile(const cuda::GpuFacts& gpu, bool tf32) {
+  const DeviceProfile nominal = cuda::NominalGpuProfile();
+  const std::optional<Hardware> hardware = HardwareOfDriver(gpu.name, gpu.memory_bytes);
+  if (!hardware) return nominal;
+  DeviceUse use;
+  use.products = tf32 ? F32Products::kTf32 : F32Products::kExact;
+  Result<PlannedHardware> planned = PlanHardware(*hardware, use);
+  if (!planned.ok()) return nominal;
+  DeviceProfile profile = std::move(planned->profile);
+  profile.bytes_per_kernel = nominal.bytes_per_kernel;
+  return profile;
+}
+
+// Rates that `ridge bench device` measured: a peak is what products reach.
+void TakeMeasuredRates(DeviceProfile measured, DeviceProfile& profile) {
+  const double share = profile.efficiency.at(kProducts).front().efficiency;
+  for (const auto& [dtype, peak] : measured.peak_flops_per_s)
+    profile.peak_flops_per_s[dtype] = peak / share;
+  profile.memory = std::move(measured.memory);
+  profile.launch_s = measured.launch_s;
+  profile.made_at = std::move(measured.made_at);
+}
+
+// The name as a part of a file's: "cuda-nvidia-h200".
+std::string ProfileIdOf(const cuda::GpuFacts& gpu) {
+  std::string id = "cuda-" + gpu.name;
+  for (char& c : id) {
+    const auto letter = static_cast<unsigned char>(c);
+    c = std::isalnum(letter) != 0 ? static_cast<char>(std::tolower(letter)) : '-';
+  }
+  return id;
+}
+
+// TF32 is not measured.
+DeviceProfile ProfileOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes) {
+  DeviceProfile profile = PublishedProfile(gpu, tf32);
+  profile.id = ProfileIdOf(gpu);
+  profile.name = gpu.name;
   profile.runtime_bytes = runtime_bytes;
+  Result<DeviceProfile> measured = LoadProfile(profile.id);
+  if (measured.ok() && !tf32) TakeMeasuredRates(std::move(*measured), profile);
   return profile;
 }
 
@@ -24,26 +68,28 @@ int64_t LimitBytes(const DeviceMemory& most, int64_t held, int64_t free) {
 
 }  // namespace
 
-Result<OpenedMachine> OpenCudaMachine(int ordinal, const DeviceMemory& most,
-                                      const cuda::LibraryOptions& options,
+Result<OpenedMachine> OpenCudaMachine(const CudaChoice& choice,
                                       const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(const cuda::Driver driver, cuda::LoadDriver());
   RIDGE_RETURN_IF_ERROR(driver.Initialize());
-  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaDevice> device,
-                         cuda::CudaDevice::Open(driver, ordinal));
+  RIDGE_ASSIGN_OR_RETURN(
+      std::unique_ptr<cuda::CudaDevice> device,
+      cuda::CudaDevice::Open(driver, choice.ordinal, {.records = choice.launch == "graph"}));
   RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
                          cuda::KernelCompiler::Open(device->gpu(), cuda::CubinFolder()));
-  say(fmt::format("cuda:{} {}: kernels are compiled by NVRTC {} when they are met first", ordinal,
-                  device->gpu().name, compiler.nvrtc().version()));
+  say(fmt::format("cuda:{} {}: kernels are compiled by NVRTC {} when they are met first",
+                  choice.ordinal, device->gpu().name, compiler.nvrtc().version()));
   // What they take of the GPU is held by the runtime.
-  cuda::KernelLibraries libraries =
-      cuda::OpenLibraries(*device, cuda::SearchForToolkit(), say, options);
+  RIDGE_ASSIGN_OR_RETURN(
+      cuda::KernelLibraries libraries,
+      cuda::OpenLibraries(*device, cuda::SearchForToolkit(), say, {.tf32 = choice.tf32}));
   RIDGE_ASSIGN_OR_RETURN(const int64_t free, device->FreeBytes());
   const int64_t held = device->gpu().memory_bytes - free;
   OpenedMachine opened;
-  opened.machine.profile = ProfileOf(*device, held);
-  opened.machine.memory_bytes = LimitBytes(most, held, free);
-  opened.backend = cuda::MakeCudaBackend(*device, std::move(compiler), std::move(libraries));
+  opened.machine.profile = ProfileOf(device->gpu(), choice.tf32, held);
+  opened.machine.memory_bytes = LimitBytes(choice.most, held, free);
+  opened.backend = cuda::MakeCudaBackend(*device, std::move(compiler), std::move(libraries),
+                                         {.waits_for_each = choice.launch == "sync"});
   opened.device = std::move(device);
   opened.machine.backend = opened.backend.get();
   return opened;

@@ -115,6 +115,7 @@ Result<Team> TeamFor(const MachineChoice& choice) {
 MachineChoice ChoiceOf(const TrainFlags& flags) {
   return {.device = flags.options.device,
           .device_memory = flags.options.device_memory,
+          .launch = flags.options.launch,
           .backend = flags.backend.value_or("cpu"),
           .threads = flags.options.threads,
           .conv = flags.Has("conv") ? flags.options.conv : "direct"};
@@ -123,6 +124,7 @@ MachineChoice ChoiceOf(const TrainFlags& flags) {
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
   return {.device = options.device,
           .device_memory = options.device_memory,
+          .launch = options.launch,
           .backend = flags.backend.value_or("cpu"),
           .threads = options.threads,
           .intra_op = options.intra_op,
@@ -155,7 +157,7 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
   if (gpu) {
     RIDGE_ASSIGN_OR_RETURN(const DeviceMemory most, ParseDeviceMemory(choice.device_memory));
-    return OpenCudaMachine(*gpu, most, {.tf32 = choice.tf32}, say);
+    return OpenCudaMachine({*gpu, most, choice.tf32, choice.launch}, say);
   }
   RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
   const int threads = team.threads;

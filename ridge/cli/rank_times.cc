@@ -23,22 +23,24 @@ Result<std::vector<double>> NumbersOfFirst(Communicator& ranks, std::vector<doub
   return std::move(all.front());
 }
 
-// The first rank's stored times at all ranks; none: it has none.
-Result<std::vector<SumTime>> StoredSums(Communicator& ranks, const SumTimes& key) {
+// Takes the first rank's stored times at all ranks, if it has some.
+Status TakeStored(Communicator& ranks, SumTimes& times) {
   std::vector<double> numbers;
   if (ranks.rank() == 0) {
-    const Result<SumTimes> stored = LoadSumTimes(key);
+    const Result<SumTimes> stored = LoadSumTimes(times);
     if (stored.ok()) {
+      numbers.push_back(UtcSeconds(stored->made_at));
       for (const SumTime& sum : stored->sums)
         numbers.insert(numbers.end(),
                        {static_cast<double>(sum.bytes), sum.seconds, sum.bf16_seconds});
     }
   }
   RIDGE_ASSIGN_OR_RETURN(numbers, NumbersOfFirst(ranks, std::move(numbers)));
-  std::vector<SumTime> sums;
-  for (size_t i = 0; i + 2 < numbers.size(); i += 3)
-    sums.push_back({static_cast<int64_t>(numbers[i]), numbers[i + 1], numbers[i + 2]});
-  return sums;
+  if (numbers.empty()) return Status();
+  times.made_at = UtcText(numbers[0]);
+  for (size_t i = 1; i + 2 < numbers.size(); i += 3)
+    times.sums.push_back({static_cast<int64_t>(numbers[i]), numbers[i + 1], numbers[i + 2]});
+  return Status();
 }
 
 // Open MPI first, as `--devices` starts it.
@@ -74,7 +76,7 @@ Result<SumTimes> SumTimesKey(MpiCommunicator& ranks, const std::string& device) 
 Result<SumTimes> TakeSumTimes(MpiCommunicator& ranks, const std::string& device, Backend& backend,
                               const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(SumTimes times, SumTimesKey(ranks, device));
-  RIDGE_ASSIGN_OR_RETURN(times.sums, StoredSums(ranks, times));
+  RIDGE_RETURN_IF_ERROR(TakeStored(ranks, times));
   if (times.known()) return times;
   say(fmt::format("no times of sums over {} by {} yet: measuring them",
                   FormatCountOf(times.ranks, "rank"), times.mpi));

@@ -102,4 +102,10 @@ std::string UtcText(double wall_s) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(wall_s)));
 }
 
+double UtcSeconds(const std::string& text) {
+  std::tm time{};
+  if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &time) == nullptr) return 0;
+  return static_cast<double>(::timegm(&time));
+}
+
 }  // namespace ridge

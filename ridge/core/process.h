@@ -31,5 +31,7 @@ double ThreadSeconds();     // of the calling thread, on a core
 
 // "2026-11-21T09:00:00Z" of WallSeconds(); whole seconds.
 std::string UtcText(double wall_s);
+// Seconds since 1970 of such a text; 0 where it is no time.
+double UtcSeconds(const std::string& text);
 
 }  // namespace ridge

@@ -163,6 +163,9 @@ BatchLoader::BatchLoader(std::vector<Form> forms, const LoaderOptions& options)
   SlotFiller filler;
   filler.begin = [this](int slot) { return Begin(slot); };
   filler.run = [this](int slot, int task, int worker) { return RunTask(slot, task, worker); };
+  filler.filled = [this](int slot) {
+    FormOf(slot).given.slots[static_cast<size_t>(slot)].filled();
+  };
   prefetch_ = std::make_unique<Prefetch>(static_cast<int>(elements_.size()), std::move(filler),
                                          UsefulWorkers(samples(), options));
 }

@@ -12,6 +12,7 @@
 //
 // Threads: one consumer calls everything but Stop, which any thread may call.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,6 +54,9 @@ struct LoaderOptions {
 // The memory is aligned for the input's type and outlives the loader.
 struct BatchSlot {
   std::vector<void*> inputs;
+  // Called when a batch is in it, by the thread that put its last part there, before Next gives it
+  // out; slots at once.
+  std::function<void()> filled = [] {};
 };
 
 // What the batches of one kind are, and where they go.

@@ -64,9 +64,7 @@ bool Prefetch::HasTask() const { return begun_ > 0 && At(begun_ - 1).given < At(
 
 bool Prefetch::CanBegin() const { return !ended_ && begun_ - released_ < size(); }
 
-bool Prefetch::IsFilled(int64_t count) const {
-  return count < begun_ && At(count).done == At(count).tasks;
-}
+bool Prefetch::IsFilled(int64_t count) const { return count < begun_ && At(count).filled; }
 
 void Prefetch::Begin() {
   const int slot = SlotOf(begun_);
@@ -87,7 +85,7 @@ Prefetch::Task Prefetch::GiveTask() {
   return {SlotOf(begun_ - 1), filling.given++};
 }
 
-void Prefetch::Finish(const Task& task, const Status& status) {
+void Prefetch::Finish(const Task& task, const Status& status, std::unique_lock<std::mutex>& lock) {
   Filling& filling = slots_[static_cast<size_t>(task.slot)];
   ++filling.done;
   if (!status.ok()) {
@@ -97,7 +95,14 @@ void Prefetch::Finish(const Task& task, const Status& status) {
       filling.status = status;
     }
   }
-  if (filling.done == filling.tasks) filled_one_.notify_all();
+  if (filling.done < filling.tasks) return;
+  if (filling.status.ok()) {
+    lock.unlock();
+    filler_.filled(task.slot);
+    lock.lock();
+  }
+  filling.filled = true;
+  filled_one_.notify_all();
 }
 
 void Prefetch::Work(int worker) {
@@ -118,7 +123,7 @@ void Prefetch::Work(int worker) {
     lock.unlock();
     const Status status = Safely([&] { return filler_.run(task.slot, task.number, worker); });
     lock.lock();
-    Finish(task, status);
+    Finish(task, status, lock);
   }
 }
 
@@ -128,7 +133,7 @@ Result<Prefetch::Taken> Prefetch::Next() {
   const auto is_ready = [&] { return stop_ || IsFilled(taken_) || (ended_ && taken_ == begun_); };
   const double start = MonotonicSeconds();
   const bool waits = !is_ready();
-  if (waits && workers_ == 0) FillNow();
+  if (waits && workers_ == 0) FillNow(lock);
   if (waits && workers_ > 0) filled_one_.wait(lock, is_ready);
   RIDGE_ASSIGN_OR_RETURN(Taken taken, Take());
   if (waits) taken.wait_seconds = MonotonicSeconds() - start;
@@ -146,12 +151,12 @@ Result<Prefetch::Taken> Prefetch::Take() {
   return Taken{SlotOf(taken_++), 0};
 }
 
-// Everything under the lock: there is no other thread.
-void Prefetch::FillNow() {
+// There is no other thread.
+void Prefetch::FillNow(std::unique_lock<std::mutex>& lock) {
   if (CanBegin()) Begin();
   while (HasTask()) {
     const Task task = GiveTask();
-    Finish(task, Safely([&] { return filler_.run(task.slot, task.number, /*worker=*/0); }));
+    Finish(task, Safely([&] { return filler_.run(task.slot, task.number, /*worker=*/0); }), lock);
   }
 }
 

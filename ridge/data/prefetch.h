@@ -24,6 +24,9 @@ struct SlotFiller {
   std::function<Result<int>(int slot)> begin;
   // One task, 0 <= task < tasks of the slot; several run at once, one a worker.
   std::function<Status(int slot, int task, int worker)> run;
+  // Called behind a slot's last task, before the slot is given out, by the thread that ran it;
+  // slots at once.  Not where a task failed.
+  std::function<void(int slot)> filled = [](int) {};
 };
 
 class Prefetch {
@@ -63,6 +66,7 @@ class Prefetch {
     int tasks = 0;
     int given = 0;  // to workers
     int done = 0;
+    bool filled = false;
     int failed_task = -1;  // the first one
     Status status;
   };
@@ -76,10 +80,10 @@ class Prefetch {
   bool CanBegin() const;
   bool IsFilled(int64_t count) const;
   void Begin();
-  void Finish(const Task& task, const Status& status);
+  void Finish(const Task& task, const Status& status, std::unique_lock<std::mutex>& lock);
   Task GiveTask();
   Result<Taken> Take();
-  void FillNow();
+  void FillNow(std::unique_lock<std::mutex>& lock);
   Filling& At(int64_t count) { return slots_[static_cast<size_t>(SlotOf(count))]; }
   const Filling& At(int64_t count) const { return slots_[static_cast<size_t>(SlotOf(count))]; }
   int64_t size() const { return static_cast<int64_t>(slots_.size()); }

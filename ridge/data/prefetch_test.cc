@@ -169,6 +169,32 @@ TEST_P(PrefetchTest, FillsASlotByTasksOfItsWorkers) {
   EXPECT_EQ(prefetch.Next()->slot, -1);
 }
 
+TEST_P(PrefetchTest, SaysThatASlotIsFilledBeforeItGivesItOut) {
+  constexpr int kTasks = 5, kRounds = 20;
+  std::array<std::atomic<int>, 2> done = {}, said = {};
+  SlotFiller filler;
+  filler.begin = [&](int slot) -> Result<int> {
+    done[static_cast<size_t>(slot)] = 0;
+    return kTasks;
+  };
+  filler.run = [&](int slot, int, int) {
+    ++done[static_cast<size_t>(slot)];
+    return Status();
+  };
+  filler.filled = [&](int slot) {
+    EXPECT_EQ(done[static_cast<size_t>(slot)], kTasks);
+    ++said[static_cast<size_t>(slot)];
+  };
+  Prefetch prefetch(2, filler, workers());
+  ASSERT_TRUE(prefetch.Start().ok());
+  for (int round = 0; round < kRounds; ++round) {
+    const auto taken = prefetch.Next();
+    ASSERT_TRUE(taken.ok());
+    EXPECT_EQ(said[static_cast<size_t>(taken->slot)], round / 2 + 1);
+    prefetch.Release(taken->slot);
+  }
+}
+
 TEST(Prefetch, MeasuresOnlyTheWaiting) {
   std::atomic<int> begun{0};
   const SlotFiller first_is_slow = WholeSlots([&](int) {

@@ -1,9 +1,9 @@
 #include "ridge/runtime/profile_store.h"
 
 #include <cmath>
-#include <ctime>
 
 #include "ridge/core/files.h"
+#include "ridge/core/process.h"
 
 namespace ridge {
 
@@ -25,17 +25,6 @@ Status SaveProfile(const DeviceProfile& profile) {
   return WriteFileAtomically(ProfilePath(profile.id), ProfileToJson(profile));
 }
 
-namespace {
-
-// Seconds since 1970 of "2026-11-21T09:00:00Z"; 0 for an invalid text.
-double SecondsOf(const std::string& made_at) {
-  std::tm time{};
-  if (::strptime(made_at.c_str(), "%Y-%m-%dT%H:%M:%SZ", &time) == nullptr) return 0;
-  return static_cast<double>(::timegm(&time));
-}
-
-}  // namespace
-
 Result<DeviceProfile> LoadOrMeasureProfile(
     const std::string& id, double now_s,
     const std::function<Result<DeviceProfile>(bool again)>& measure) {
@@ -43,7 +32,7 @@ Result<DeviceProfile> LoadOrMeasureProfile(
   Result<DeviceProfile> stored = LoadProfile(id);
   if (stored.ok() && IsTrusted(*stored)) return stored;
   const bool fresh = stored.ok() && stored->steadiness.known && !stored->contradicted &&
-                     std::abs(now_s - SecondsOf(stored->made_at)) < kRetryAfter_s;
+                     std::abs(now_s - UtcSeconds(stored->made_at)) < kRetryAfter_s;
   if (fresh) return stored;
   Result<DeviceProfile> measured = measure(/*again=*/stored.ok());
   if (!measured.ok()) return stored.ok() ? stored : measured;

@@ -1,5 +1,6 @@
 #include "ridge/runtime/transfers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "ridge/core/rounding.h"
 #include "ridge/graph/interpret.h"
 #include "ridge/partition/collectives.h"
+#include "ridge/plan/region.h"
 
 namespace ridge {
 
@@ -75,7 +77,14 @@ Status Transfers::MakeStaging() {
   buffer_bytes_ = BufferBytes(program_);
   RIDGE_ASSIGN_OR_RETURN(staging_, device_.AllocateStaging(bytes + buffer_bytes_));
   ListUploads();
+  FindAheadStream();
   return Status();
+}
+
+Transfers::Upload Transfers::UploadOf(size_t value) const {
+  const PersistentValue& input = program_.persistent[value];
+  return {arena_.data() + input.offset_bytes, staging_->data() + input_offsets_[value],
+          input.size_bytes, value};
 }
 
 void Transfers::ListUploads() {
@@ -85,19 +94,51 @@ void Transfers::ListUploads() {
       for (const PlannedValue& value : step.values) {
         if (!value.persistent) continue;
         const size_t index = InSlot(program_.persistent, value, slot);
-        const PersistentValue& input = program_.persistent[index];
-        if (!IsInput(input)) continue;
-        uploads.push_back({arena_.data() + input.offset_bytes,
-                           staging_->data() + input_offsets_[index], input.size_bytes});
+        if (IsInput(program_.persistent[index])) uploads.push_back(UploadOf(index));
       }
     }
   }
 }
 
+// Kernels of parallel regions have the other streams to themselves.
+void Transfers::FindAheadStream() {
+  bool parallel = false;
+  for (const StepPlan& step : program_.steps) {
+    ForEachRegion(step.body, [&](const Region& region) {
+      parallel |= region.kind == Region::Kind::kParallel;
+    });
+  }
+  if (parallel || device_.streams() < 2) return;
+  ahead_stream_ = &device_.stream(1);
+  is_ahead_.resize(program_.persistent.size());
+  for (std::unique_ptr<Event>& event : crossed_) event = device_.MakeEvent();
+}
+
+void Transfers::UploadAhead(int slot, std::span<const std::string> inputs) {
+  if (ahead_stream_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(ahead_lock_);
+  for (size_t i = 0; i < program_.persistent.size(); ++i) {
+    const PersistentValue& value = program_.persistent[i];
+    const bool given = IsInput(value) && value.slot == slot &&
+                       std::find(inputs.begin(), inputs.end(), value.name) != inputs.end();
+    if (!given) continue;
+    const Upload upload = UploadOf(i);
+    ahead_stream_->Upload(upload.to, upload.from, upload.bytes);
+    is_ahead_[i] = 1;
+  }
+  ahead_stream_->Record(*crossed_[static_cast<size_t>(slot)]);
+  has_crossed_[static_cast<size_t>(slot)] = true;
+}
+
+// What crossed and was dropped may be under way still, so every upload comes after it.
 void Transfers::UploadInputs(int step, int slot) {
   if (staging_ == nullptr) return;
-  for (const Upload& upload : uploads_[static_cast<size_t>(2 * step + slot)])
-    stream_.Upload(upload.to, upload.from, upload.bytes);
+  if (has_crossed_[static_cast<size_t>(slot)]) stream_.Wait(*crossed_[static_cast<size_t>(slot)]);
+  for (const Upload& upload : uploads_[static_cast<size_t>(2 * step + slot)]) {
+    const bool is_there =
+        ahead_stream_ != nullptr && std::exchange(is_ahead_[upload.value], 0) != 0;
+    if (!is_there) stream_.Upload(upload.to, upload.from, upload.bytes);
+  }
 }
 
 void* Transfers::Input(const std::string& name, int slot) const {
@@ -153,7 +194,10 @@ Result<const void*> Transfers::Read(const std::string& variable) {
 
 Status Transfers::Commit(size_t index) {
   const PersistentValue& value = program_.persistent[index];
-  if (IsInput(value)) return Status();  // uploaded by each run
+  if (IsInput(value)) {  // uploaded by each run
+    if (uploads_ahead()) is_ahead_[index] = 0;
+    return Status();
+  }
   if (staging_ != nullptr)
     stream_.Upload(RowMajorOnDevice(value), HostBytes(index), value.type.bytes());
   if (value.layout != kRowMajor) return CopyLayout(value, /*pack=*/true);
@@ -223,6 +267,7 @@ int64_t PieceElements(const Init& init) {
 
 // The whole team writes it: on a large model this is also the first touch of the variables.
 Status Transfers::Initialize(uint64_t seed) {
+  std::fill(is_ahead_.begin(), is_ahead_.end(), uint8_t{0});
   std::vector<size_t> direct;
   for (size_t i = 0; i < program_.persistent.size(); ++i) {
     if (InPlace(program_.persistent[i])) direct.push_back(i);

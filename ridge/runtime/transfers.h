@@ -3,11 +3,15 @@
 //
 // Where the host reaches the memory, its bytes are used where they lie and nothing is copied.
 // Elsewhere inputs are filled in staging memory, from where Executor::Run() uploads them, and
-// variables and outputs go through one buffer there, piece by piece where they are larger.
+// variables and outputs go through one buffer there, piece by piece where they are larger.  Where
+// the device has a second stream, batches cross on it while a step runs.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,8 +53,15 @@ class Transfers {
   // Host bytes of an input in slot 0 or 1, to be filled before a run on this slot; they stay where
   // they are.  nullptr when there is none.  Another thread may fill the slot that does not run.
   void* Input(const std::string& name, int slot = 0) const;
-  // Enqueues uploads of the inputs that the step reads.
+  // Enqueues uploads of the inputs that the step reads, but for those that cross already.
   void UploadInputs(int step, int slot);
+
+  // Whether UploadAhead() does anything.
+  bool uploads_ahead() const { return ahead_stream_ != nullptr; }
+  // Uploads these inputs beside the step that runs, from their host bytes, which do not change
+  // until a step has read them; the next UploadInputs() of the slot waits for them.  Any thread may
+  // call it for a slot that no step reads.
+  void UploadAhead(int slot, std::span<const std::string> inputs);
 
   // Fills all variables with their initial values, and inputs with zeros, but for a rank's place on
   // its mesh; what it has a part of is set by WholeVariables.  Fails when values lie in
@@ -82,12 +93,15 @@ class Transfers {
     std::byte* to;
     const std::byte* from;
     int64_t bytes;
+    size_t value;
   };
   struct Piece;
 
   Transfers(const Program& program, Backend& backend, const Memory& arena);
   Status MakeStaging();
   void ListUploads();
+  void FindAheadStream();
+  Upload UploadOf(size_t value) const;
   Status MakeLayoutCopies();
   Result<Kernel*> LayoutCopy(const PersistentValue& value, bool pack);
   Status CopyLayout(const PersistentValue& value, bool pack);
@@ -110,6 +124,11 @@ class Transfers {
   std::vector<int64_t> input_offsets_;  // in staging, by persistent value; -1: no input
   int64_t buffer_offset_ = 0, buffer_bytes_ = 0;
   std::vector<std::vector<Upload>> uploads_;  // by 2 * step + slot
+  Stream* ahead_stream_ = nullptr;
+  std::mutex ahead_lock_;          // one thread at a time enqueues there
+  std::vector<uint8_t> is_ahead_;  // by persistent value: it crosses, or has crossed
+  std::array<std::unique_ptr<Event>, 2> crossed_;  // by slot
+  std::array<bool, 2> has_crossed_ = {};           // the event was recorded
 };
 
 }  // namespace ridge

@@ -131,6 +131,46 @@ class Cuda(RidgeTest):
         self.assertEqual(done.returncode, 6, done.stderr)
         self.assertIn("CUDA_ERROR_LAUNCH_FAILED (719)", done.stderr)
 
+    def test_a_gpu_is_measured_and_later_plans_take_its_rates(self):
+        env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0",
+               "XDG_CACHE_HOME": self.path("cache")}
+        done = self.ridge("bench", "device", "--device", "cuda", "--quick", "--json", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        profile = json.loads(done.stdout)
+        self.assertEqual((profile["id"], profile["name"]), ("cuda-test-gpu-0", "Test GPU 0"))
+        self.assertEqual(sorted(profile["peak_flops_per_s"]), ["bf16", "f16", "f32", "f64"])
+        plan = ["plan", "mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic",
+                "--batch", "4", "--device", "cuda", "--json"]
+        kept = json.loads(self.ridge(*plan, env=env).stdout)
+        os.remove(self.path("cache/ridge/profiles/cuda-test-gpu-0.json"))
+        published = json.loads(self.ridge(*plan, env=env).stdout)
+        self.assertGreater(kept["step_s"], 10 * published["step_s"])
+        refused = self.ridge("bench", "device", "--device", "cuda", "--record", "gpu.json", env=env)
+        self.assertEqual((refused.returncode, refused.stderr.splitlines()[-1]),
+                         (2, "ridge: --record is of the CPU; the catalog plans for a GPU elsewhere. "
+                             "hint: ridge devices"))
+
+    def test_every_launch_trains_to_the_same_weights(self):
+        for launch in ("graph", "single", "sync"):
+            done = self.train("--device", "cuda", "--launch", launch, "--out", launch)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            same = self.ridge("compare", "graph", launch)
+            self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
+
+    def test_a_kernel_that_is_waited_for_names_its_node_when_it_fails(self):
+        done = self.train("--device", "cuda", "--launch", "sync", "--out", "run",
+                          RIDGE_FAKE_CUDA_FAIL="cuStreamSynchronize:40:700")
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertRegex(done.stderr, r"ridge: [a-z_]+ '.+': cuda:0: cuStreamSynchronize failed: "
+                                      r"CUDA_ERROR_ILLEGAL_ADDRESS \(700\)")
+
+    def test_two_cudnns_are_refused_before_the_run(self):
+        part = self.path("libcudnn_ops.so.9")
+        shutil.copy(f"{FAKE}/libcudart.so.13", part)
+        done = self.train("--device", "cuda", "--out", "run", RIDGE_FAKE_CUDNN_PART=part)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn(f"two cuDNNs are mixed: {FAKE}/libcudnn.so.9 has opened {part}", done.stderr)
+
     def test_what_does_not_fit_a_gpu_is_refused_before_the_first_step(self):
         done = self.train("--device", "cuda", "--device-memory", "1MiB", "--out", "run")
         self.assertEqual(done.returncode, 3, done.stderr)

@@ -47,9 +47,10 @@ struct Opened {
     Result<cuda::KernelCompiler> compiler =
         cuda::KernelCompiler::Open(gpu.device->gpu(), cache.File("cubin"), kFakeFolder);
     RIDGE_CHECK(compiler.ok(), compiler.status().message());
-    cuda::KernelLibraries libraries =
+    Result<cuda::KernelLibraries> libraries =
         cuda::OpenLibraries(*gpu.device, kFakeFolder, [](const std::string&) {}, {.tf32 = tf32});
-    backend = cuda::MakeCudaBackend(*gpu.device, *std::move(compiler), std::move(libraries));
+    RIDGE_CHECK(libraries.ok(), libraries.status().message());
+    backend = cuda::MakeCudaBackend(*gpu.device, *std::move(compiler), std::move(*libraries));
   }
 
   KernelCandidates Ask(const OpCall& call) {

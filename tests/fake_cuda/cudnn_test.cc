@@ -1,5 +1,6 @@
 // Attention and convolutions by a plug-in that runs on the fake driver's streams; and what the real
 // one says of a GPU that is not here.
+#include <filesystem>
 #include <fstream>
 
 #include "ridge/backend/cuda/cudnn/cudnn_call.h"
@@ -176,6 +177,29 @@ TEST(Cudnn, WithoutItASentenceSaysWhatRunsInstead) {
               testing::Contains(ours + folder +
                                 "/libcudnn.so.9 is cuDNN 9.13.0; 9.14.0 is the least. hint: pip "
                                 "install nvidia-cudnn-cu13, or set RIDGE_CUDA_PATH to its folder"));
+}
+
+TEST(Cudnn, PartsOfAnotherInstallationAreRefused) {
+  const FakeGpu gpu(kQuick);
+  const TempFolder other;
+  const std::string shim = std::string(RIDGE_FAKE_CUDA_FOLDER) + "/libcudnn.so.9",
+                    part = other.File("libcudnn_ops.so.9");
+  std::filesystem::copy_file(std::string(RIDGE_FAKE_CUDA_FOLDER) + "/libcudart.so.13", part);
+  const auto refusal = [&](const Settings& settings) {
+    const Variables variables(settings);
+    return cuda::OpenLibraries(*gpu.device, kFakes, [](const std::string&) {}).status();
+  };
+  const Status fails = refusal({{"RIDGE_FAKE_CUDNN_PART_FAILS", "3"}});
+  EXPECT_EQ(fails.code(), ErrorCode::kDevice);
+  EXPECT_EQ(fails.message(),
+            shim +
+                " has parts of another version: cudnnOpsVersionCheck fails. hint: pip install "
+                "--force-reinstall nvidia-cudnn-cu13, or set RIDGE_CUDA_PATH to a whole cuDNN");
+  const Status mixed = refusal({{"RIDGE_FAKE_CUDNN_PART", part}});
+  EXPECT_EQ(mixed.code(), ErrorCode::kDevice);
+  EXPECT_EQ(mixed.message(), "two cuDNNs are mixed: " + shim + " has opened " + part +
+                                 ". hint: take " + other.File("").substr(0, part.rfind('/')) +
+                                 " out of LD_LIBRARY_PATH, or uninstall one of them");
 }
 
 TEST(Cudnn, WorkThatFailsIsAnErrorThatStays) {

@@ -137,8 +137,8 @@ TEST(CudaStream, ACopyBehindTheEndIsAnErrorThatStays) {
   const Status first = stream.Synchronize();
   EXPECT_EQ(first.code(), ErrorCode::kDevice);
   EXPECT_EQ(first.message(),
-            "cuda:0: cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700). hint: run it "
-            "under compute-sanitizer, which names the kernel");
+            "cuda:0: cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700). hint: "
+            "--launch sync names the node, and compute-sanitizer the kernel");
   stream.Clear(arena->data(), 8);
   for (Stream* any : {&stream, &gpu.device->stream(1)})
     EXPECT_EQ(any->Synchronize().message(), first.message());

@@ -118,7 +118,10 @@ Result<Left> TrainOnCuda(const FakeGpu& gpu, const std::string& model, const std
   RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
                          cuda::KernelCompiler::Open(gpu.device->gpu(), folder, kFakeFolder));
   cuda::KernelLibraries opened;
-  if (libraries) opened = cuda::OpenLibraries(*gpu.device, kFakeFolder, [](const std::string&) {});
+  if (libraries) {
+    RIDGE_ASSIGN_OR_RETURN(
+        opened, cuda::OpenLibraries(*gpu.device, kFakeFolder, [](const std::string&) {}));
+  }
   EXPECT_EQ(opened.empty(), !libraries);
   return TrainOn(*cuda::MakeCudaBackend(*gpu.device, std::move(compiler), std::move(opened)),
                  model);

@@ -7,6 +7,7 @@
 #include "ridge/backend/cuda/cuda_kernel.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/backend/cuda/waiting_kernel.h"
 #include "ridge/core/files.h"
 #include "ridge/lower/reduced_groups.h"
 #include "ridge/lower/roofline.h"
@@ -87,8 +88,12 @@ class CudaRules : public RewriteRules {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(CudaDevice& device, KernelCompiler compiler, KernelLibraries libraries)
-      : libraries_(std::move(libraries)), device_(device), compiler_(std::move(compiler)) {}
+  CudaBackend(CudaDevice& device, KernelCompiler compiler, KernelLibraries libraries,
+              const BackendOptions& options)
+      : libraries_(std::move(libraries)),
+        options_(options),
+        device_(device),
+        compiler_(std::move(compiler)) {}
 
   const RewriteRules& rules() const override { return rules_; }
   const CostModel& nominal() const override { return nominal_; }
@@ -140,6 +145,17 @@ class CudaBackend : public Backend {
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
+    return Ready(CreateFor(op, call, choice), call.where);
+  }
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
+                                                const KernelChoice& choice) override {
+    return Ready(KernelOf(ReorderText(type, choice.input_layouts.at(0))),
+                 "a copy to " + LayoutNameOf(choice.output_layouts.at(0)));
+  }
+
+ private:
+  Result<std::unique_ptr<Kernel>> CreateFor(const OpDef& op, const OpCall& call,
+                                            const KernelChoice& choice) {
     if (KernelLibrary* library = LibraryOf(choice)) return library->Create(op, call, choice);
     Result<WrittenKernel> written = WriteChoice(op, call, choice);
     if (!written.ok()) {
@@ -148,12 +164,12 @@ class CudaBackend : public Backend {
     }
     return KernelOf(std::move(written->text));
   }
-  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
-                                                const KernelChoice& choice) override {
-    return KernelOf(ReorderText(type, choice.input_layouts.at(0)));
+  Result<std::unique_ptr<Kernel>> Ready(Result<std::unique_ptr<Kernel>> kernel,
+                                        const std::string& where) const {
+    if (!kernel.ok() || !options_.waits_for_each) return kernel;
+    return WaitForEach(std::move(*kernel), where);
   }
 
- private:
   // nullptr: the choice is a kernel of ours.
   KernelLibrary* LibraryOf(const KernelChoice& choice) const {
     const auto found = std::find_if(libraries_.begin(), libraries_.end(),
@@ -181,6 +197,7 @@ class CudaBackend : public Backend {
 
   const std::string name_ = "cuda";
   const KernelLibraries libraries_;  // they go after the kernels
+  const BackendOptions options_;
   const CudaRules rules_{NominalGpuProfile(), libraries_};
   const Roofline nominal_{NominalGpuProfile()};
   CudaDevice& device_;
@@ -191,8 +208,8 @@ class CudaBackend : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> MakeCudaBackend(CudaDevice& device, KernelCompiler compiler,
-                                         KernelLibraries libraries) {
-  return std::make_unique<CudaBackend>(device, std::move(compiler), std::move(libraries));
+                                         KernelLibraries libraries, const BackendOptions& options) {
+  return std::make_unique<CudaBackend>(device, std::move(compiler), std::move(libraries), options);
 }
 
 std::string CubinFolder() { return CacheFolder() + "/cubin"; }

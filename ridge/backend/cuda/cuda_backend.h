@@ -11,10 +11,15 @@
 
 namespace ridge::cuda {
 
+struct BackendOptions {
+  bool waits_for_each = false;  // kernel, so that an error names its node
+};
+
 // A library's kernel comes before ours.  An operator without a kernel has no candidates: nothing
 // runs on the host instead.  `device` outlives the backend.
 std::unique_ptr<Backend> MakeCudaBackend(CudaDevice& device, KernelCompiler compiler,
-                                         KernelLibraries libraries = {});
+                                         KernelLibraries libraries = {},
+                                         const BackendOptions& options = {});
 
 // Folder of compiled kernels: CacheFolder()/cubin.
 std::string CubinFolder();

@@ -26,12 +26,20 @@ Status CudaContext::Check(DriverCode code, const char* function) const {
 Status CudaContext::Enter() const { return RIDGE_CUDA(*this, CtxSetCurrent, context_); }
 
 void CudaContext::Keep(const Status& status) {
+  const std::lock_guard<std::mutex> lock(error_lock_);
   if (error_.ok()) error_ = status;
 }
 
+Status CudaContext::error() const {
+  const std::lock_guard<std::mutex> lock(error_lock_);
+  return error_;
+}
+
 bool CudaContext::Ready() {
-  if (error_.ok()) Keep(Enter());
-  return error_.ok();
+  if (!error().ok()) return false;
+  const Status entered = Enter();
+  Keep(entered);
+  return entered.ok();
 }
 
 }  // namespace ridge::cuda

@@ -3,6 +3,7 @@
 // The primary one, because cuBLASLt, cuDNN and NCCL use it too.
 #pragma once
 #include <memory>
+#include <mutex>
 
 #include "ridge/backend/cuda/driver.h"
 #include "ridge/backend/cuda/gpus.h"
@@ -30,9 +31,9 @@ class CudaContext {
   Status Enter() const;
 
   // The first error stays, whether CUDA lets the process go on or not: work that came after it
-  // would run on what it left.
+  // would run on what it left.  Any thread.
   void Keep(const Status& status);
-  const Status& error() const { return error_; }
+  Status error() const;
   // Whether work may be enqueued by the calling thread.
   bool Ready();
 
@@ -43,6 +44,7 @@ class CudaContext {
   const int ordinal_;
   DeviceId device_ = 0;
   ContextHandle context_ = nullptr;
+  mutable std::mutex error_lock_;
   Status error_;
 };
 

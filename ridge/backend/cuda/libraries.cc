@@ -7,21 +7,24 @@
 
 namespace ridge::cuda {
 
-KernelLibraries OpenLibraries(CudaDevice& device, const LibrarySearch& search,
-                              const std::function<void(const std::string&)>& say,
-                              const LibraryOptions& options) {
+Result<KernelLibraries> OpenLibraries(CudaDevice& device, const LibrarySearch& search,
+                                      const std::function<void(const std::string&)>& say,
+                                      const LibraryOptions& options) {
   KernelLibraries libraries;
   const auto add = [&](Result<std::unique_ptr<KernelLibrary>> library, const char* what) {
+    const Status status = library.ok() ? Status() : library.status();
     if (library.ok()) {
       say(fmt::format("{} run on {}", what, (*library)->version()));
       libraries.push_back(std::move(*library));
-    } else {
-      say(fmt::format("{} run on our own kernels: {}", what, library.status().message()));
+    } else if (status.code() == ErrorCode::kUnsupported) {
+      say(fmt::format("{} run on our own kernels: {}", what, status.message()));
+      return Status();
     }
+    return status;
   };
-  add(OpenCublasLt(device, search, options.tf32), "products");
-  add(OpenCudnn(device.context(), device.gpu(), search, options.tf32),
-      "attention and convolutions");
+  RIDGE_RETURN_IF_ERROR(add(OpenCublasLt(device, search, options.tf32), "products"));
+  RIDGE_RETURN_IF_ERROR(add(OpenCudnn(device.context(), device.gpu(), search, options.tf32),
+                            "attention and convolutions"));
   return libraries;
 }
 

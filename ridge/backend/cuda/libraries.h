@@ -14,9 +14,9 @@ struct LibraryOptions {
 };
 
 // Those that are found; `say` is told the version of each, or what runs without it.  `device`
-// outlives them.
-KernelLibraries OpenLibraries(CudaDevice& device, const LibrarySearch& search,
-                              const std::function<void(const std::string&)>& say,
-                              const LibraryOptions& options = {});
+// outlives them.  Fails with kDevice where one is there and broken, or the GPU is.
+Result<KernelLibraries> OpenLibraries(CudaDevice& device, const LibrarySearch& search,
+                                      const std::function<void(const std::string&)>& say,
+                                      const LibraryOptions& options = {});
 
 }  // namespace ridge::cuda

@@ -1,6 +1,8 @@
 #include "ridge/train/job/scalar_inputs.h"
 
+#include <functional>
 #include <map>
+#include <string>
 
 #include "ridge/learn/training_graph.h"
 #include "ridge/plan/tree_sums.h"
@@ -14,6 +16,15 @@ void* Find(Executor& executor, const char* name, int slot) {
   return data != nullptr ? data : executor.transfers().Input(name, 0);
 }
 
+// Sends a batch to the device as soon as it is in the slot.
+std::function<void()> UploaderOf(Executor& executor, const BatchSpec& spec, int slot) {
+  std::vector<std::string> names;
+  for (const InputSpec& input : spec.inputs) names.push_back(input.name);
+  return [&executor, names = std::move(names), slot] {
+    executor.transfers().UploadAhead(slot, names);
+  };
+}
+
 }  // namespace
 
 std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
@@ -24,6 +35,8 @@ std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
       RIDGE_CHECK(data != nullptr, "no input slot for '" + input.name + "'");
       slots[static_cast<size_t>(slot)].inputs.push_back(data);
     }
+    if (executor.transfers().uploads_ahead())
+      slots[static_cast<size_t>(slot)].filled = UploaderOf(executor, spec, slot);
   }
   return slots;
 }

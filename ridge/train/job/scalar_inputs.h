@@ -10,7 +10,9 @@
 
 namespace ridge {
 
-// Pointers to both input slots of a StepPlan's inputs, in the order of the spec.
+// Pointers to both input slots of a StepPlan's inputs, in the order of the spec.  A batch leaves
+// for a device with a memory of its own when it is in its slot; `executor` outlives what fills
+// them.
 std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec);
 
 // Bytes of the slots of several specs; an input that they share counts once.

@@ -87,9 +87,12 @@ Status CheckPrecision(const TrainOptions& o) {
                 fmt::format("--precision {}: {}. hint: --precision auto", o.precision, why));
 }
 
-Status CheckDeviceMemory(const TrainOptions& o) {
+Status CheckGpuOptions(const TrainOptions& o) {
   RIDGE_RETURN_IF_ERROR(ParseDeviceMemory(o.device_memory).status());
-  if (o.device_memory.empty() || o.device != "cpu") return Status();
+  if (o.device != "cpu") return Status();
+  if (o.launch != "graph")
+    return InvalidArgument("--launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
+  if (o.device_memory.empty()) return Status();
   return InvalidArgument("--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
 }
 
@@ -479,7 +482,7 @@ Status CheckOptions(const TrainOptions& options) {
     return InvalidArgument("--epochs and --steps exclude each other; give one");
   RIDGE_RETURN_IF_ERROR(CheckValues(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options));
-  RIDGE_RETURN_IF_ERROR(CheckDeviceMemory(options));
+  RIDGE_RETURN_IF_ERROR(CheckGpuOptions(options));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();

@@ -198,6 +198,10 @@ TEST(OptionsTest, WhatIsOfAGpuIsRefusedOnTheCpuAndTheOtherWayRound) {
   options.device_memory = "0.5";
   EXPECT_EQ(CheckOptions(options).message(),
             "--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
+  options.device_memory.clear();
+  options.launch = "sync";
+  EXPECT_EQ(CheckOptions(options).message(),
+            "--launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
   options.device = "cuda:1";
   EXPECT_TRUE(CheckOptions(options).ok());
   options.precision = "tf32";

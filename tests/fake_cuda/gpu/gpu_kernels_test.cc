@@ -37,8 +37,9 @@ TEST_F(GpuKernels, AgreeWithTheReference) {
   Result<KernelCompiler> compiler = KernelCompiler::Open(device_->gpu(), CubinFolder());
   ASSERT_TRUE(compiler.ok()) << compiler.status().message();
   const auto say = [](const std::string& text) { fmt::print("{}\n", text); };
-  const auto backend = MakeCudaBackend(*device_, *std::move(compiler),
-                                       OpenLibraries(*device_, SearchForToolkit(), say));
+  Result<KernelLibraries> libraries = OpenLibraries(*device_, SearchForToolkit(), say);
+  ASSERT_TRUE(libraries.ok()) << libraries.status().message();
+  const auto backend = MakeCudaBackend(*device_, *std::move(compiler), std::move(*libraries));
   std::map<std::string, int> cases, first;
   int checked = 0;
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {

@@ -3,31 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <type_traits>
 
 #include "ridge/backend/cuda/driver_abi.h"
+#include "tests/fake_cuda/header/same_shape.h"
 
 namespace ridge::cuda {
 namespace {
 
 // --- functions: the same number of parameters, each of the same size and kind --------------------
-
-template <typename A, typename B>
-constexpr bool kSameKind =
-    sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B> &&
-    (std::is_pointer_v<A> ||
-     ((std::is_enum_v<A> || std::is_integral_v<A>)&&(std::is_enum_v<B> || std::is_integral_v<B>)));
-
-template <typename Ours, typename Theirs>
-constexpr bool kSameShape = false;
-template <typename R, typename... A, typename S, typename... B>
-constexpr bool kSameShape<R (*)(A...), S (*)(B...)> = [] {
-  if constexpr (sizeof...(A) != sizeof...(B)) {
-    return false;
-  } else {
-    return kSameKind<R, S> && (kSameKind<A, B> && ...);
-  }
-}();
 
 #define RIDGE_TEST_SHAPE(name, symbol, parameters) \
   static_assert(kSameShape<decltype(DriverTable::name), decltype(&::symbol)>, #symbol);

@@ -32,13 +32,15 @@ const char* FindAll(void* library, LtTable& table) {
 }  // namespace
 
 Result<CublasLt> CublasLt::Open(const LibrarySearch& search) {
-  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary library,
-                         OpenToolkitLibrary(search, "cuBLASLt", {"libcublasLt.so.13"}, kWheel));
+  const Result<OpenLibrary> library =
+      OpenToolkitLibrary(search, "cuBLASLt", {"libcublasLt.so.13"}, kWheel);
+  if (!library.ok()) return Status(ErrorCode::kUnsupported, library.status().message());
   CublasLt lt;
-  lt.path = library.path;
-  if (const char* missing = FindAll(library.handle, lt); missing != nullptr) {
-    return Status(ErrorCode::kDevice, fmt::format("{} has no {}. hint: pip install --upgrade {}",
-                                                  lt.path, missing, kWheel));
+  lt.path = library->path;
+  if (const char* missing = FindAll(library->handle, lt); missing != nullptr) {
+    return Status(
+        ErrorCode::kUnsupported,
+        fmt::format("{} has no {}. hint: pip install --upgrade {}", lt.path, missing, kWheel));
   }
   const size_t number = lt.GetVersion();
   lt.version = fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);

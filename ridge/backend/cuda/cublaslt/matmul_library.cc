@@ -205,7 +205,8 @@ Result<std::unique_ptr<KernelLibrary>> OpenCublasLt(CudaDevice& device, const Li
                                                     bool tf32) {
   RIDGE_ASSIGN_OR_RETURN(CublasLt library, CublasLt::Open(search));
   auto made = std::make_unique<MatmulLibrary>(device, std::move(library), search, tf32);
-  RIDGE_RETURN_IF_ERROR(made->Begin());
+  const Status begun = made->Begin();
+  if (!begun.ok()) return Status(ErrorCode::kUnsupported, begun.message());
   return std::unique_ptr<KernelLibrary>(std::move(made));
 }
 

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "ridge/backend/cuda/cudnn/cudnn_parts.h"
+
 namespace ridge::cuda {
 namespace {
 
@@ -10,16 +12,22 @@ constexpr const char* kPlugin = "libridge_cudnn.so";
 constexpr const char* kBuildHint = "hint: scripts/build_cudnn_plugin.sh builds it";
 using Text = std::array<char, 512>;
 
-Status DeviceError(const std::string& text) { return Status(ErrorCode::kDevice, text); }
+Status NotHere(const std::string& text) { return Status(ErrorCode::kUnsupported, text); }
+
+Result<OpenLibrary> Find(const LibrarySearch& search, const char* name, const char* soname,
+                         const char* wheel) {
+  Result<OpenLibrary> library = OpenToolkitLibrary(search, name, {soname}, wheel);
+  return library.ok() ? std::move(library) : NotHere(library.status().message());
+}
 
 Result<const RidgeCudnnApi*> LoadPlugin(const LibrarySearch& search) {
-  const Result<OpenLibrary> library = OpenToolkitLibrary(search, "cuDNN", {kPlugin}, "");
-  if (!library.ok()) return DeviceError(fmt::format("{} is not found. {}", kPlugin, kBuildHint));
+  const Result<OpenLibrary> library = Find(search, "cuDNN", kPlugin, "");
+  if (!library.ok()) return NotHere(fmt::format("{} is not found. {}", kPlugin, kBuildHint));
   const auto entry = reinterpret_cast<RidgeCudnnEntry>(::dlsym(library->handle, "ridge_cudnn_api"));
   const int32_t abi = entry == nullptr ? 0 : entry()->abi;
   if (abi == RIDGE_CUDNN_ABI) return entry();
-  return DeviceError(fmt::format("{} has interface {}; this program has {}. {}", library->path, abi,
-                                 RIDGE_CUDNN_ABI, kBuildHint));
+  return NotHere(fmt::format("{} has interface {}; this program has {}. {}", library->path, abi,
+                             RIDGE_CUDNN_ABI, kBuildHint));
 }
 
 std::string VersionText(int64_t version) {
@@ -31,17 +39,19 @@ std::string VersionText(int64_t version) {
 Result<std::shared_ptr<CudnnSession>> CudnnSession::Open(const LibrarySearch& search,
                                                          int architecture, const char* device) {
   RIDGE_ASSIGN_OR_RETURN(const RidgeCudnnApi* const api, LoadPlugin(search));
-  RIDGE_ASSIGN_OR_RETURN(
-      const OpenLibrary cudnn,
-      OpenToolkitLibrary(search, "cuDNN", {"libcudnn.so.9"}, "nvidia-cudnn-cu13"));
-  RIDGE_ASSIGN_OR_RETURN(
-      const OpenLibrary runtime,
-      OpenToolkitLibrary(search, "CUDA runtime", {"libcudart.so.13"}, "nvidia-cuda-runtime"));
+  const std::set<std::string> parts_before = OpenCudnnParts();
+  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary cudnn,
+                         Find(search, "cuDNN", "libcudnn.so.9", "nvidia-cudnn-cu13"));
+  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary runtime,
+                         Find(search, "CUDA runtime", "libcudart.so.13", "nvidia-cuda-runtime"));
   Text error{};
   void* const opened = api->open(cudnn.path.c_str(), runtime.path.c_str(), device, architecture,
                                  error.data(), static_cast<int64_t>(error.size()));
-  if (opened == nullptr) return DeviceError(fmt::format("{}: {}", cudnn.path, error.data()));
-  std::shared_ptr<CudnnSession> session(new CudnnSession(*api, opened));
+  const Status parts = CheckCudnnParts(cudnn, parts_before);  // the reason, if it has failed
+  std::shared_ptr<CudnnSession> session;
+  if (opened != nullptr) session.reset(new CudnnSession(*api, opened));
+  RIDGE_RETURN_IF_ERROR(parts);
+  if (session == nullptr) return NotHere(fmt::format("{}: {}", cudnn.path, error.data()));
   RIDGE_RETURN_IF_ERROR(session->CheckVersion(cudnn.path));
   return session;
 }
@@ -50,7 +60,7 @@ Status CudnnSession::CheckVersion(const std::string& path) {
   const int64_t version = api_.version(session_);
   version_ = fmt::format("cuDNN {} ({})", VersionText(version), path);
   if (version >= kLeastCudnn) return Status();
-  return DeviceError(
+  return NotHere(
       fmt::format("{} is cuDNN {}; {} is the least. hint: pip install "
                   "nvidia-cudnn-cu13, or set {} to its folder",
                   path, VersionText(version), VersionText(kLeastCudnn), "RIDGE_CUDA_PATH"));
@@ -79,7 +89,8 @@ Status CudnnPlan::Enqueue(void* stream, std::span<void* const, RIDGE_CUDNN_SLOTS
   Text error{};
   const int32_t failed = session_->api_.enqueue(plan_, stream, tensors.data(), workspace,
                                                 error.data(), static_cast<int64_t>(error.size()));
-  return failed == 0 ? Status() : DeviceError(fmt::format("cuDNN {}: {}", name_, error.data()));
+  return failed == 0 ? Status()
+                     : Status(ErrorCode::kDevice, fmt::format("cuDNN {}: {}", name_, error.data()));
 }
 
 }  // namespace ridge::cuda

@@ -38,7 +38,8 @@ class CudnnSession : public std::enable_shared_from_this<CudnnSession> {
  public:
   // Finds the plug-in, cuDNN and CUDA's runtime.  Of the GPU whose context the calling thread has,
   // of compute capability `architecture` / 10; or of one that is not here, which `device` describes
-  // (plugins/cudnn/devices).  Fails with kDevice: something is not found, or not of this version.
+  // (plugins/cudnn/devices).  Fails with kUnsupported: something is not found, or not of this
+  // version; with kDevice where two installations of cuDNN are mixed.
   static Result<std::shared_ptr<CudnnSession>> Open(const LibrarySearch& search, int architecture,
                                                     const char* device = nullptr);
   ~CudnnSession();

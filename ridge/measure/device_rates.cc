@@ -1,0 +1,143 @@
+#include "ridge/measure/device_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ridge/core/process.h"
+#include "ridge/graph/builder.h"
+#include "ridge/plan/planner.h"
+#include "ridge/runtime/executor.h"
+
+namespace ridge {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int kFewestRuns = 4, kMostRuns = 1000;
+
+// Nodes as they stand: no pass joins them.
+Result<std::unique_ptr<Executor>> Ready(Result<Graph> graph, Backend& backend) {
+  RIDGE_RETURN_IF_ERROR(graph.status());
+  RIDGE_ASSIGN_OR_RETURN(Program program, PlanProgram("bench device", {{"run", std::move(*graph)}},
+                                                      backend, backend.nominal(), {}));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(program), backend));
+  RIDGE_RETURN_IF_ERROR(executor->transfers().Initialize(/*seed=*/0));
+  return executor;
+}
+
+// The least of `seconds(run)` for as many runs as the budget allows.
+template <typename F>
+Result<double> LeastSeconds(double budget_s, const F& seconds) {
+  const double begin = MonotonicSeconds();
+  double least = kNever;
+  for (int run = 0; run < kMostRuns; ++run) {
+    if (run >= kFewestRuns && MonotonicSeconds() - begin > budget_s) break;
+    RIDGE_ASSIGN_OR_RETURN(const double taken, seconds());
+    least = std::min(least, taken);
+  }
+  return least;
+}
+
+// Of the node of this operator, by the device's clock.
+Result<double> LeastNodeSeconds(const std::string& op, double budget_s, Executor& executor) {
+  const std::vector<PlannedNode>& nodes = executor.program().steps[0].nodes;
+  const auto node = std::find_if(nodes.begin(), nodes.end(),
+                                 [&](const PlannedNode& planned) { return planned.op == op; });
+  RIDGE_CHECK(node != nodes.end(), "the plan has no node " + op);
+  executor.SetTiming(true);
+  return LeastSeconds(budget_s, [&]() -> Result<double> {
+    RIDGE_RETURN_IF_ERROR(executor.Run(/*step=*/0, /*slot=*/0));
+    return executor.NodeSeconds(0)[static_cast<size_t>(node - nodes.begin())];
+  });
+}
+
+Result<double> ProductSeconds(Backend& backend, DType dtype, int64_t extent, double budget_s) {
+  GraphBuilder b("product");
+  const auto matrix = [&](const char* name) {
+    return Cast(b.Parameter(name, {DType::kF32, {extent, extent}}, Init::Normal(1)), dtype);
+  };
+  b.Output("y", MatMul(matrix("a"), matrix("b")));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, Ready(b.Build(), backend));
+  return LeastNodeSeconds("matmul", budget_s, *executor);
+}
+
+Result<double> ProductFlopsPerSecond(Backend& backend, DType dtype,
+                                     const DeviceRatesOptions& options) {
+  int64_t extent = 128;
+  double seconds = 0;
+  while (true) {
+    RIDGE_ASSIGN_OR_RETURN(seconds, ProductSeconds(backend, dtype, extent, options.budget_s));
+    if (seconds >= options.long_enough_s || 2 * extent > options.most_extent) break;
+    extent *= 2;
+  }
+  return 2 * std::pow(static_cast<double>(extent), 3) / seconds;
+}
+
+// Of a sum of two tensors, which reads and writes so many bytes.
+Result<double> SumSeconds(Backend& backend, int64_t bytes, double budget_s) {
+  constexpr int64_t kWidth = 256;
+  const int64_t rows = std::max<int64_t>(1, bytes / (3 * kWidth * BytesPerElement(DType::kF32)));
+  const TensorType type{DType::kF32, {rows, kWidth}};
+  GraphBuilder b("sum");
+  b.Output("z",
+           b.Parameter("x", type, Init::Constant(1)) + b.Parameter("y", type, Init::Constant(2)));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, Ready(b.Build(), backend));
+  return LeastNodeSeconds("add", budget_s, *executor);
+}
+
+// Of a level that holds `most` bytes twice.
+Result<double> SumBytesPerSecond(Backend& backend, int64_t most,
+                                 const DeviceRatesOptions& options) {
+  int64_t bytes = std::min(most, int64_t{3} << 20);
+  double seconds = 0;
+  while (true) {
+    RIDGE_ASSIGN_OR_RETURN(seconds, SumSeconds(backend, bytes, options.budget_s));
+    if (seconds >= options.long_enough_s || 2 * bytes > most) break;
+    bytes *= 2;
+  }
+  return static_cast<double>(bytes) / seconds;
+}
+
+Result<double> ChainSeconds(Backend& backend, int nodes, double budget_s) {
+  GraphBuilder b("chain");
+  Value x = b.Parameter("x", {DType::kF32, {16}}, Init::Constant(1));
+  for (int i = 0; i < nodes; ++i) x = Relu(x);
+  b.Output("y", x);
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, Ready(b.Build(), backend));
+  return LeastSeconds(budget_s, [&]() -> Result<double> {
+    const double begin = MonotonicSeconds();
+    RIDGE_RETURN_IF_ERROR(executor->Run(/*step=*/0, /*slot=*/0));
+    return MonotonicSeconds() - begin;
+  });
+}
+
+// What each further kernel of a step adds, however little it does.
+Result<double> SecondsBetweenKernels(Backend& backend, double budget_s) {
+  constexpr int kShort = 64, kLong = 512;
+  constexpr double kLeast = 1e-9;  // two chains are timed
+  RIDGE_ASSIGN_OR_RETURN(const double few, ChainSeconds(backend, kShort, budget_s));
+  RIDGE_ASSIGN_OR_RETURN(const double many, ChainSeconds(backend, kLong, budget_s));
+  return std::max(kLeast, (many - few) / (kLong - kShort));
+}
+
+}  // namespace
+
+Status MeasureDeviceRates(Backend& backend, const DeviceRatesOptions& options,
+                          DeviceProfile& profile) {
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16, DType::kF16}) {
+    if (!backend.Multiplies(dtype)) continue;
+    RIDGE_ASSIGN_OR_RETURN(profile.peak_flops_per_s[DTypeName(dtype)],
+                           ProductFlopsPerSecond(backend, dtype, options));
+  }
+  for (MemoryLevel& level : profile.memory) {
+    const int64_t most = std::min(options.most_sum_bytes, level.capacity_bytes / 2);
+    RIDGE_ASSIGN_OR_RETURN(level.bytes_per_s, SumBytesPerSecond(backend, most, options));
+  }
+  RIDGE_ASSIGN_OR_RETURN(profile.launch_s, SecondsBetweenKernels(backend, options.budget_s));
+  return Status();
+}
+
+}  // namespace ridge

@@ -1,0 +1,24 @@
+// Rates of a device by its own kernels: products, sums, and what lies between two kernels.
+//
+// For devices whose clock tells a kernel's time (GPUs); CPUs are measured by backend/cpu/measure.h.
+#pragma once
+#include "ridge/backend/backend.h"
+#include "ridge/core/device_profile.h"
+
+namespace ridge {
+
+// Work is doubled until it lasts long enough, within these limits.
+struct DeviceRatesOptions {
+  double long_enough_s = 1e-3;
+  int64_t most_extent = 16384;                // of square matrices that are multiplied
+  int64_t most_sum_bytes = int64_t{3} << 28;  // read and written by a sum that no cache holds
+  double budget_s = 0.3;                      // of each figure
+};
+
+// Replaces in `profile` the peaks of the types that the device multiplies, by the fastest product;
+// the bandwidth of each level, by a sum of two tensors that half of the level holds; and launch_s,
+// by chains of small kernels.
+Status MeasureDeviceRates(Backend& backend, const DeviceRatesOptions& options,
+                          DeviceProfile& profile);
+
+}  // namespace ridge
