@@ -97,6 +97,7 @@ Result<int> RunBenchGpu(const BenchDeviceVerb& verb, const Terminal& terminal) {
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
                          OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
   DeviceProfile& profile = opened.machine.profile;
+  profile.memory.back().capacity_bytes = opened.machine.memory_bytes;
   DeviceRatesOptions options;
   if (verb.quick) options.budget_s /= 10;
   RIDGE_RETURN_IF_ERROR(MeasureDeviceRates(*opened.backend, options, profile));
