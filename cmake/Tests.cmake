@@ -196,7 +196,10 @@ function(ridge_add_fake_cuda layers)
   target_link_libraries(ridge_fake_cublaslt PRIVATE ridge_fake_cuda ridge_core)
   set_target_properties(ridge_fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SOVERSION 13
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
-  foreach(target ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt ridge_partial_cuda)
+  add_library(ridge_fake_nvml SHARED "${folder}/nvml/fake_nvml.cc")
+  set_target_properties(ridge_fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
+  foreach(target ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt ridge_fake_nvml ridge_partial_cuda)
     target_link_libraries(${target} PRIVATE ridge_options)
   endforeach()
   ridge_add_fake_cudnn("${folder}/cudnn")
@@ -207,7 +210,7 @@ function(ridge_add_fake_cuda layers)
   ridge_add_test_program(ridge_fake_cuda_test SOURCES ${tests} LINK ${layers})
   if(TARGET ridge_fake_cuda_test)
     add_dependencies(ridge_fake_cuda_test ridge_fake_cuda ridge_fake_nvrtc ridge_fake_cublaslt
-                     ridge_fake_cudnn ridge_partial_cuda)
+                     ridge_fake_cudnn ridge_fake_nvml ridge_partial_cuda)
     target_compile_definitions(ridge_fake_cuda_test
                                PRIVATE "RIDGE_FAKE_CUDA_FOLDER=\"${PROJECT_BINARY_DIR}/fake_cuda\"")
     ridge_compare_cuda_header(ridge_fake_cuda_test)
