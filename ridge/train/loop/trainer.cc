@@ -237,14 +237,14 @@ Result<TrainOutcome> TrainRun::TrainToEnd() {
     checkpoints.emplace(folder_->checkpoints(), options_.keep);
     checkpoints->RemoveTemporaries();
   }
-  TrainingLoop loop(
-      {&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log, &observer_,
-       machine_.communicator, wholes_.get(), options_.out, start,
-       [this](int64_t step) {
-         SayStatus({RunPhase::kRunning, step, step});
-       },
-       request_.preempt_after_step, request_.kill_after_step, request_.slower_s,
-       ParseShares(options_.shares)->automatic ? MonotonicSeconds() - started_s_ : 0});
+  TrainingLoop loop({&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log,
+                     &observer_, machine_.communicator, wholes_.get(), options_.out, start,
+                     [this](int64_t step) {
+                       SayStatus({RunPhase::kRunning, step, step});
+                     },
+                     request_.preempt_after_step, request_.kill_after_step, request_.slower_s,
+                     ParseShares(options_.shares)->automatic ? MonotonicSeconds() - started_s_ : 0,
+                     ranks_.leads() ? machine_.counters : nullptr});
   Result<LoopResult> result = loop.Run();
   if (result.ok()) redeal_ = result->redeal;
   Result<TrainOutcome> outcome = result.ok() ? Conclude(*result) : result.status();
@@ -735,6 +735,7 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.measured.arena_bytes = executor_->arena().resident_bytes();
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;
+  summary.measured.energy_j = result.energy_j;
   summary.skipped_samples = data_.dropped_per_epoch;
   if (result.stopped_early && result.state.best_evaluation) {
     const BestResult& best = *result.state.best_evaluation;
