@@ -130,7 +130,8 @@ TEST(CudaTextNvrtc, PatternsOfMemoryCompile) {
   const Result<cuda::Nvrtc> nvrtc = cuda::Nvrtc::Open();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
   for (const MemoryPattern pattern : kMemoryPatterns) {
-    const std::string source = cuda::PatternText({pattern, 4096, /*round=*/70}).source;
+    const std::string source =
+        std::string(cuda::Prelude()) + cuda::PatternText({pattern, 4096, /*round=*/70}).source;
     for (const char* architecture : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
       const Result<cuda::Cubin> cubin =
           nvrtc->Compile(source, architecture, {"--ptxas-options=-v"});
