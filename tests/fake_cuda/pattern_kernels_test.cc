@@ -81,7 +81,7 @@ TEST_F(CudaPatterns, CountTheWordsThatChangedAndFindTheFirst) {
 }
 
 TEST_F(CudaPatterns, FailAsTheDeviceDoes) {
-  const Variables failing(Settings{{"RIDGE_FAKE_CUDA_FAIL", "cuLaunchKernel:3:719"}});
+  const Variables failing(Settings{{"RIDGE_FAKE_CUDA_FAIL", "cuLaunchKernel:3:1"}});
   FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}});
   const auto result = BenchMemory(
       *gpu.device,
@@ -90,7 +90,7 @@ TEST_F(CudaPatterns, FailAsTheDeviceDoes) {
       },
       {kBytes, 1}, nullptr);
   EXPECT_EQ(result.status().message(),
-            "cuda:0: cuLaunchKernel failed: CUDA_ERROR_LAUNCH_FAILED (719)");
+            "cuda:0: cuLaunchKernel failed: CUDA_ERROR_INVALID_VALUE (1)");
 }
 
 }  // namespace
