@@ -123,8 +123,8 @@ TEST(Nvml, ThatDoesNotWorkIsASentence) {
     return nvml.status().message();
   };
   EXPECT_EQ(refusal("GPU-bbbb"), file + " knows no GPU-bbbb");
-  const Variables variables(Script("init=18"));
-  EXPECT_EQ(refusal(kFirst), "nvmlInit_v2 failed with error 18");
+  const Variables variables(Script("init=9"));
+  EXPECT_EQ(refusal(kFirst), "nvmlInit_v2 failed: Driver Not Loaded (9)");
 }
 
 TEST(Nvml, OfAnotherLibraryIsNone) {

@@ -23,11 +23,15 @@ NvmlTable Resolve(void* library) {
   table.name = reinterpret_cast<decltype(table.name)>(::dlsym(library, #symbol));
   RIDGE_NVML_FUNCTIONS(RIDGE_NVML_RESOLVE)
 #undef RIDGE_NVML_RESOLVE
+  table.ErrorString =
+      reinterpret_cast<decltype(table.ErrorString)>(::dlsym(library, "nvmlErrorString"));
   return table;
 }
 
-Status Failed(const char* function, NvmlCode code) {
-  return NoCounters(fmt::format("{} failed with error {}", function, static_cast<int>(code)));
+// "nvmlInit_v2 failed: Driver Not Loaded (9)".
+Status Failed(const NvmlTable& table, const char* function, NvmlCode code) {
+  const char* const words = table.ErrorString == nullptr ? "error" : table.ErrorString(code);
+  return NoCounters(fmt::format("{} failed: {} ({})", function, words, static_cast<int>(code)));
 }
 
 // Whether the library has the function and it succeeds.
@@ -46,12 +50,12 @@ Result<std::unique_ptr<Nvml>> Nvml::Open(const std::string& uuid, const LibraryS
     return NoCounters(fmt::format("{} is no NVML", library->path));
   std::unique_ptr<Nvml> nvml(new Nvml(table));
   if (const NvmlCode code = table.Init(); code != NvmlCode::kSuccess)
-    return Failed("nvmlInit_v2", code);
+    return Failed(table, "nvmlInit_v2", code);
   nvml->started_ = true;
   const NvmlCode code = table.DeviceGetHandleByUUID(uuid.c_str(), &nvml->device_);
   if (code == NvmlCode::kNotFound)
     return NoCounters(fmt::format("{} knows no {}", library->path, uuid));
-  if (code != NvmlCode::kSuccess) return Failed("nvmlDeviceGetHandleByUUID", code);
+  if (code != NvmlCode::kSuccess) return Failed(table, "nvmlDeviceGetHandleByUUID", code);
   nvml->OpenGpm();
   return nvml;
 }

@@ -1,7 +1,7 @@
 // The C interface of NVML, NVIDIA's management library, as far as it is used.
 //
 // libnvidia-ml keeps this ABI: what changes gets a new symbol (nvmlInit_v2) or a new `version` in
-// the structure.
+// the structure.  tests/fake_cuda/header/ compares it with NVIDIA's nvml.h where that is installed.
 #pragma once
 #include <cstdint>
 
@@ -12,10 +12,7 @@ enum class NvmlCode : int {
   kSuccess = 0,
   kInvalidArgument = 2,
   kNotSupported = 3,
-  kNoPermission = 4,
   kNotFound = 6,
-  kDriverNotLoaded = 9,
-  kMismatch = 18,  // the kernel has another version of the driver
 };
 
 using NvmlDevice = struct NvmlDeviceOpaque*;
@@ -93,6 +90,7 @@ struct NvmlTable {
 #define RIDGE_NVML_MEMBER(name, symbol, parameters) NvmlCode(*name) parameters = nullptr;
   RIDGE_NVML_FUNCTIONS(RIDGE_NVML_MEMBER)
 #undef RIDGE_NVML_MEMBER
+  const char* (*ErrorString)(NvmlCode code) = nullptr;  // nvmlErrorString: never nullptr
 };
 
 }  // namespace ridge::cuda

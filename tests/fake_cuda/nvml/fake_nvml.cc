@@ -94,6 +94,10 @@ NvmlCode nvmlInit_v2() {
   return code;
 }
 
+const char* nvmlErrorString(NvmlCode code) {
+  return static_cast<int>(code) == 9 ? "Driver Not Loaded" : "Unknown Error";
+}
+
 NvmlCode nvmlShutdown() {
   --TheState().started;
   return kOk;
