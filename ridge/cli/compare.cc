@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kTimes[] = {"samples_s", "input_wait", "input_stages", "step_s"};
+constexpr const char* kTimes[] = {"samples_s", "input_wait", "input_stages", "step_s", "gpu"};
 
 struct RunFacts {
   Run run;

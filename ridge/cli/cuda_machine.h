@@ -3,21 +3,35 @@
 #include <functional>
 #include <string>
 
+#include "ridge/backend/cuda/kernel_compiler.h"
+#include "ridge/backend/cuda/libraries.h"
 #include "ridge/cli/machine.h"
 
 namespace ridge::cli {
 
-struct CudaChoice {
-  int ordinal = 0;               // N of cuda:N
-  DeviceMemory most;             // --device-memory
-  bool tf32 = false;             // products of f32 are rounded to it
+// A GPU with its compiler.
+struct OpenedGpu {
+  std::unique_ptr<cuda::CudaDevice> device;
+  cuda::KernelCompiler compiler;
+};
+// `launch`: --launch.  Fails with kDevice: no driver, no GPU, no NVRTC.
+Result<OpenedGpu> OpenGpu(int ordinal, const std::string& launch = "graph");
+
+// Its counters; nullptr where NVML does not work.  What it does not tell is said, and no failure.
+std::unique_ptr<CounterSource> OpenCounters(const cuda::CudaDevice& device, int ordinal,
+                                            const std::function<void(const std::string&)>& say);
+
+struct CudaMachineRequest {
+  int ordinal = 0;
+  DeviceMemory most = {};  // that plans take, with the context
+  cuda::LibraryOptions libraries = {};
   std::string launch = "graph";  // --launch
+  bool counters = false;         // for Machine::counters
 };
 
-// Opens the driver, the GPU, its compiler and libraries.  The context that this makes counts as the
-// runtime of every plan; `choice.most` limits what plans take, with the context.  Fails with
-// kDevice: no driver, no GPU, no NVRTC.
-Result<OpenedMachine> OpenCudaMachine(const CudaChoice& choice,
+// Opens the driver, the GPU, its compiler and libraries.  What this takes of the GPU counts as the
+// runtime of every plan.  Fails as OpenGpu does.
+Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
                                       const std::function<void(const std::string&)>& say);
 
 }  // namespace ridge::cli

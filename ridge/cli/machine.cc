@@ -157,7 +157,12 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
   if (gpu) {
     RIDGE_ASSIGN_OR_RETURN(const DeviceMemory most, ParseDeviceMemory(choice.device_memory));
-    return OpenCudaMachine({*gpu, most, choice.tf32, choice.launch}, say);
+    return OpenCudaMachine({.ordinal = *gpu,
+                            .most = most,
+                            .libraries = {.tf32 = choice.tf32},
+                            .launch = choice.launch,
+                            .counters = choice.counters},
+                           say);
   }
   RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
   const int threads = team.threads;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ridge/backend/backend.h"
+#include "ridge/core/device_counters.h"
 #include "ridge/measure/bench_step.h"
 #include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/hardware/hardware.h"
@@ -26,6 +27,7 @@ struct MachineChoice {
   std::string kernels = "default";  // --kernels; "all": every one, for timing them
   bool tf32 = false;                // a GPU rounds products of f32 to it
   bool times = true;                // with tuned: those of this machine; else the caller has others
+  bool counters = false;            // of a GPU, for Machine::counters
 };
 
 // The choice of these flags; with `options`, of a verb that plans a step.
@@ -34,11 +36,12 @@ MachineChoice ChoiceOf(const TrainFlags& flags);
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 
 struct OpenedMachine {
-  std::unique_ptr<Device> device;        // that the backend does not own; it goes last
-  std::unique_ptr<Backend> backend;      // null for a device that is not here
-  std::unique_ptr<KernelQuery> planned;  // of such a device
-  std::unique_ptr<Hardware> hardware;    // of one of the catalog
-  Machine machine;                       // points to one of them
+  std::unique_ptr<Device> device;           // that the backend does not own; it goes last
+  std::unique_ptr<Backend> backend;         // null for a device that is not here
+  std::unique_ptr<CounterSource> counters;  // of a GPU that tells them
+  std::unique_ptr<KernelQuery> planned;     // of such a device
+  std::unique_ptr<Hardware> hardware;       // of one of the catalog
+  Machine machine;                          // points to one of them
 
   // The first of so many ranks, none of which runs.  REQUIRES: ranks > 1.
   void PlanRanks(int64_t ranks);

@@ -195,8 +195,8 @@ std::optional<ExpectedStep> ExpectedStepOf(const PlannedJob& job, const Machine&
 }
 
 RunNumbers NumbersOf(const RunFigures& figures) {
-  return {figures.peak_bytes,      figures.arena_bytes, figures.step_s,         figures.epoch_s,
-          figures.modelled_step_s, figures.input_bytes, figures.communication_s};
+  return {figures.peak_bytes,      figures.arena_bytes, figures.step_s,          figures.epoch_s,
+          figures.modelled_step_s, figures.input_bytes, figures.communication_s, figures.energy_j};
 }
 
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {

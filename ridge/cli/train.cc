@@ -107,6 +107,7 @@ Result<OpenedMachine> OpenFor(const Training& training, MpiCommunicator* ranks) 
   const bool goes_on = training.request.resume && Run::Exists(training.options.out);
   MachineChoice choice = ChoiceOf(training.verb.train, training.options);
   choice.times = !goes_on;
+  choice.counters = !training.verb.find_lr;
   const bool quiet = training.verb.output.quiet;
   if (ranks != nullptr) return OpenRank(choice, training.options.overlap, *ranks, quiet);
   return OpenMachine(choice, SayUnless(quiet));

@@ -153,6 +153,7 @@ void CommandLineObserver::OnStep(const StepReport& report) {
   shown.samples_s = report.samples_s;
   shown.input_wait = report.input_wait;
   shown.input_stages = report.input_stages;
+  shown.gpu = report.gpu;
   shown.eta_s = report.eta_s;
   shown.bad_records = report.bad_records;
   shown.communication = report.communication;

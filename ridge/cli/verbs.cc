@@ -23,6 +23,10 @@ std::vector<Verb> BenchVerbs() {
            "ridge bench device --json\n"
            "ridge bench device --tune resnet50 --batch 16",
            AddBenchDevice},
+          {"memory", "Writes patterns over a device's memory, verifies them, and times both",
+           "ridge bench memory --device cuda --size 64GiB\n"
+           "ridge bench memory --size 256MiB --rounds 3 --json",
+           AddBenchMemory},
           {"collective", "Measures how fast bytes move between ranks, by bytes and ranks",
            "ridge bench collective --devices 2\n"
            "ridge bench collective --devices 4 --most 64MiB --json",

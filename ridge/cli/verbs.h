@@ -26,6 +26,7 @@ const std::vector<Verb>& Verbs();
 
 VerbBody AddBenchCollective(CLI::App& app);
 VerbBody AddBenchDevice(CLI::App& app);
+VerbBody AddBenchMemory(CLI::App& app);
 VerbBody AddBenchStep(CLI::App& app);
 VerbBody AddBenchRun(CLI::App& app);
 VerbBody AddBenchSuite(CLI::App& app);

@@ -65,6 +65,7 @@ std::string ReportText(const Run& run, const MetricsReport& report) {
   shown.samples_s = report.samples_s;
   shown.input_wait = report.input_wait;
   shown.input_stages = report.input_stages;
+  shown.gpu = report.gpu;
   return PlainProgress(shown);
 }
 

@@ -63,6 +63,18 @@ std::string InputStagesJson(const StageSeconds& stages) {
   return text.empty() ? text : ",\"input_stages\":{" + text + "}";
 }
 
+// To four decimals: they are means.
+std::string CountersJson(const DeviceCounters& gpu) {
+  std::string text;
+  for (const CounterField& field : kCounterFields) {
+    const std::optional<double>& value = gpu.*field.value;
+    if (!value) continue;
+    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", field.name,
+                        JsonNumber(std::round(*value * 1e4) / 1e4));
+  }
+  return text.empty() ? text : ",\"gpu\":{" + text + "}";
+}
+
 std::string MetricsLine(const MetricsReport& report) {
   std::string line = fmt::format(
       R"({{"step":{},"epoch":{},"loss":{},"accuracy":{},"lr":{},"samples_s":{},"input_wait":{},)"
@@ -71,6 +83,7 @@ std::string MetricsLine(const MetricsReport& report) {
       JsonNumber(report.lr), JsonNumber(report.samples_s), JsonNumber(report.input_wait),
       JsonNumber(report.step_s));
   line += InputStagesJson(report.input_stages);
+  line += CountersJson(report.gpu);
   line += LossText(report.loss);
   for (const auto& [name, value] : {std::pair("loss", report.evaluation_loss),
                                     std::pair("accuracy", report.evaluation_accuracy)}) {
@@ -121,6 +134,12 @@ StageSeconds ReadStages(const Json& json) {
   return stages;
 }
 
+DeviceCounters ReadCounters(const Json& json) {
+  DeviceCounters gpu;
+  for (const CounterField& field : kCounterFields) gpu.*field.value = OptionalAt(json, field.name);
+  return gpu;
+}
+
 MetricsReport ReadReport(const Json& json) {
   MetricsReport report;
   report.step = json.at("step").get_ref<const int64_t&>();  // throws for 1e99
@@ -132,6 +151,7 @@ MetricsReport ReadReport(const Json& json) {
   report.input_wait = NumberAt(json, "input_wait");
   report.step_s = NumberAt(json, "step_s");
   if (json.contains("input_stages")) report.input_stages = ReadStages(json.at("input_stages"));
+  if (json.contains("gpu")) report.gpu = ReadCounters(json.at("gpu"));
   for (const std::string data : {"validation", "test"}) {
     if (!json.contains(data + "_loss")) continue;
     report.evaluated_on = data;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "ridge/core/device_counters.h"
 #include "ridge/core/output_file.h"
 #include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
@@ -27,7 +28,8 @@ struct MetricsReport {
   double input_wait = 0;  // 0 to 1: part of the time that the step waited for data
   // "input_stages":{"read":0.01,"decode":0.8}: shares of the time of reading; zeros: not there.
   StageSeconds input_stages = {};
-  double step_s = 0;  // median
+  double step_s = 0;        // median
+  DeviceCounters gpu = {};  // "gpu":{"utilization":0.97,"power_w":412}; empty: not there
   // Of an evaluation, only in a line after one: keys `validation_loss` and `validation_accuracy`,
   // or, of the test set, `test_loss` and `test_accuracy`.
   std::string evaluated_on = "validation";
@@ -38,6 +40,9 @@ struct MetricsReport {
 
 // ,"input_stages":{...}, or nothing when all are zero.
 std::string InputStagesJson(const StageSeconds& stages);
+
+// ,"gpu":{...} with what is known, or nothing.
+std::string CountersJson(const DeviceCounters& gpu);
 
 // Without the newline.
 std::string MetricsLine(const MetricsReport& report);

@@ -66,6 +66,16 @@ TEST(Metrics, StagesOfReadingAreSharesWhereThereAreAny) {
   EXPECT_EQ(ParseMetricsLine(line)->input_stages.At(InputStage::kDecode), 0.75);
 }
 
+TEST(Metrics, CountersAreThereWhereTheDeviceTellsThem) {
+  MetricsReport report = At(10);
+  report.gpu = {.utilization = 0.96, .power_w = 412.50003, .uncorrected_errors = 0};
+  const std::string line = MetricsLine(report);
+  EXPECT_TRUE(
+      line.ends_with(R"("gpu":{"utilization":0.96,"power_w":412.5,"uncorrected_errors":0}})"))
+      << line;
+  EXPECT_EQ(MetricsLine(*ParseMetricsLine(line)), line);
+}
+
 TEST(Metrics, ALineGivesItsReportBack) {
   MetricsReport report = At(10);
   report.evaluated_on = "test";

@@ -374,6 +374,12 @@ void AddComparison(Table& table, const std::string& what, double planned, double
 
 std::string BytesText(double bytes) { return FormatBytes(static_cast<int64_t>(bytes)); }
 
+// "512 J", "1.23 kJ", "45.6 MJ".
+std::string EnergyText(double joules) {
+  if (joules >= 1e6) return fmt::format("{:.3g} MJ", joules / 1e6);
+  return joules >= 1e3 ? fmt::format("{:.3g} kJ", joules / 1e3) : fmt::format("{:.3g} J", joules);
+}
+
 std::string BreakdownText(const MemoryEstimate& memory) {
   std::string text;
   for (const auto& [purpose, bytes] : memory.breakdown) {
@@ -482,6 +488,7 @@ std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measur
   if (planned.epoch_s && measured.epoch_s) {
     AddComparison(table, "epoch time", *planned.epoch_s, *measured.epoch_s, FormatSeconds);
   }
+  if (measured.energy_j) table.AddRow({"energy", "-", EnergyText(*measured.energy_j), "-"});
   return table.ToText(terminal);
 }
 

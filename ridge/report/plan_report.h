@@ -40,6 +40,7 @@ struct RunNumbers {
   std::optional<double> modelled_step_s = {};  // of a plan: by the cost model alone
   std::optional<int64_t> input_bytes = {};
   std::optional<double> communication_s = {};  // of several ranks: in sums over them, a step
+  std::optional<double> energy_j = {};         // measured alone
 };
 
 // The table "planned against measured" with the error of the plan: (planned - measured) / measured;

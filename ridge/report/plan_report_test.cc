@@ -121,6 +121,18 @@ TEST(PlanReport, ComparisonGivesTheErrorOfThePlan) {
             "    modelled                  800 us   1.00 ms  -20.0 %\n");
 }
 
+TEST(PlanReport, ComparisonHasTheEnergyThatWasMeasured) {
+  const auto row = [](double joules) {
+    RunNumbers measured;
+    measured.energy_j = joules;
+    const std::string report = ComparisonReport({}, measured, Terminal{});
+    return report.substr(report.find("  energy"));
+  };
+  EXPECT_EQ(row(12.34), "  energy                          -    12.3 J      -\n");
+  EXPECT_EQ(row(12340), "  energy                          -   12.3 kJ      -\n");
+  EXPECT_EQ(row(1.234e7), "  energy                          -   12.3 MJ      -\n");
+}
+
 TEST(PlanReport, RefusalSaysNeedLimitLargestValuesAndTheWayOut) {
   const Program program = Training(1);
   Refusal refusal = {"cpu",

@@ -57,6 +57,23 @@ std::string StagesText(const StageSeconds& stages) {
   return text.empty() ? text : text + ")";
 }
 
+// "GPU 96 %, SMs 91 %, tensor cores 43 %, 412 W, 61 C, 1980 MHz", with what is known.
+std::string GpuText(const DeviceCounters& gpu) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::optional<double> value, double scale,
+                       std::string_view unit) {
+    if (!value) return;
+    text += fmt::format("{}{}{:.0f} {}", text.empty() ? "" : ", ", name, scale * *value, unit);
+  };
+  add("", gpu.utilization, 100, "%");
+  add("SMs ", gpu.sm_share, 100, "%");
+  add("tensor cores ", gpu.tensor_share, 100, "%");
+  add("", gpu.power_w, 1, "W");
+  add("", gpu.temperature_c, 1, "C");
+  add("", gpu.clock_mhz, 1, "MHz");
+  return text.empty() ? text : "GPU " + text;
+}
+
 // What stands in parentheses belongs to the field before it.
 std::string_view GapBefore(const std::string& field) {
   return field.starts_with('(') ? kGap.substr(0, 1) : kGap;
@@ -75,6 +92,7 @@ std::vector<std::string> Fields(const ProgressReport& report) {
     fields.push_back("communication " + FormatPercent(*report.communication));
     fields.push_back(fmt::format("(slowest: rank {})", report.slowest_rank));
   }
+  if (const std::string gpu = GpuText(report.gpu); !gpu.empty()) fields.push_back(gpu);
   if (report.bad_records > 0) fields.push_back(FormatCountOf(report.bad_records, "bad record"));
   return fields;
 }
@@ -117,7 +135,7 @@ std::string JsonProgress(const ProgressReport& report) {
       report.epoch, report.epochs, report.step, report.steps, JsonNumber(report.loss),
       optional(report.accuracy), JsonNumber(report.samples_s), JsonNumber(report.input_wait),
       optional(report.eta_s),
-      InputStagesJson(report.input_stages) +
+      InputStagesJson(report.input_stages) + CountersJson(report.gpu) +
           (report.communication
                ? fmt::format(R"(,"communication":{},"slowest_rank":{})",
                              JsonNumber(*report.communication), report.slowest_rank)

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "ridge/core/device_counters.h"
 #include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/report/terminal.h"
@@ -32,6 +33,7 @@ struct ProgressReport {
   double samples_s = 0;
   double input_wait = 0;           // 0 to 1
   StageSeconds input_stages = {};  // where the time of reading went; zeros: it is not told
+  DeviceCounters gpu = {};         // empty: there is none
   std::optional<double> eta_s;     // seconds left
   int64_t bad_records = 0;         // samples skipped so far
   // Of several ranks: the share of the step in sums over them, and who comes to these last.

@@ -54,6 +54,17 @@ TEST(ProgressText, NamesTheTwoLargestStagesOfReading) {
       R"("eta_s":11.2,"input_stages":{"read":0.0300,"decode":0.8000,"resize":0.1700}})"));
 }
 
+TEST(ProgressText, TellsWhatTheGpuTells) {
+  ProgressReport report = At(234);
+  report.gpu = {.utilization = 0.962, .power_w = 411.6, .temperature_c = 61, .clock_mhz = 1980};
+  EXPECT_TRUE(PlainProgress(report).ends_with(
+      "ETA 12 s  input wait 0.3 %  GPU 96 %, 412 W, 61 C, 1980 MHz"));
+  EXPECT_TRUE(JsonProgress(report).ends_with(
+      R"("gpu":{"utilization":0.962,"power_w":411.6,"temperature_c":61,"clock_mhz":1980}})"));
+  report.gpu = {.sm_share = 0.91, .tensor_share = 0.43, .power_w = 412};
+  EXPECT_TRUE(PlainProgress(report).ends_with("  GPU SMs 91 %, tensor cores 43 %, 412 W"));
+}
+
 TEST(ProgressText, LeavesOutWhatIsUnknown) {
   ProgressReport report = At(234);
   report.epochs = report.steps = 0;

@@ -183,6 +183,8 @@ std::string Charts(const RunCurves& curves) {
   text += single("Learning rate", [](const Report& r) { return Value(r.lr); });
   text += single("Samples a second", [](const Report& r) { return Value(r.samples_s); });
   text += single("Input wait, %", [&](const Report& r) { return percent(Value(r.input_wait)); });
+  text += single("GPU load, %", [&](const Report& r) { return percent(r.gpu.utilization); });
+  text += single("GPU power, W", [](const Report& r) { return r.gpu.power_w; });
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">\n" + text + "</div>\n";
 }
 

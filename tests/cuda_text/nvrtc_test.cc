@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 
+#include "ridge/backend/cuda/pattern_kernels.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
 #include "tests/cuda_text/case_kernels.h"
@@ -122,6 +123,21 @@ TEST(CudaTextNvrtc, EveryOperatorCompilesWithoutSpillsAndCanBeLaunched) {
   std::printf("NVRTC %s\n", nvrtc->version().c_str());
   for (const char* architecture : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
     ExpectNoSpills(*nvrtc, architecture, FirstOfEach(all, /*by_dtypes=*/whole));
+  }
+}
+
+TEST(CudaTextNvrtc, PatternsOfMemoryCompile) {
+  const Result<cuda::Nvrtc> nvrtc = cuda::Nvrtc::Open();
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
+  for (const MemoryPattern pattern : kMemoryPatterns) {
+    const std::string source =
+        std::string(cuda::Prelude()) + cuda::PatternText({pattern, 4096, /*round=*/70}).source;
+    for (const char* architecture : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
+      const Result<cuda::Cubin> cubin =
+          nvrtc->Compile(source, architecture, {"--ptxas-options=-v"});
+      ASSERT_TRUE(cubin.ok()) << cubin.status().message();
+      for (const Resources& one : ResourcesOf(cubin->log)) EXPECT_EQ(one.spilled_bytes, 0);
+    }
   }
 }
 

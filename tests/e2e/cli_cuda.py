@@ -104,6 +104,8 @@ class Cuda(RidgeTest):
         self.assertIn("libc.so", planned.stderr)
         self.assertNotIn("libcuda", planned.stderr)
         self.assertNotIn("libnvrtc", planned.stderr)
+        trained = self.ridge("train", *SMALL, "--steps", "1", env=env)
+        self.assertNotIn("libnvidia-ml", trained.stderr)
 
     def train(self, *words, **variables):
         env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0", **variables}
@@ -124,6 +126,88 @@ class Cuda(RidgeTest):
         self.assertEqual(same.returncode, 0, same.stderr)
         with open(self.path("other/summary.json")) as file:
             self.assertAlmostEqual(json.load(file)["loss"], summary["loss"], places=5)
+
+    def reports(self, run):
+        with open(self.path(f"{run}/metrics.jsonl")) as file:
+            return [json.loads(line) for line in file]
+
+    def test_a_training_on_a_gpu_reports_its_counters(self):
+        done = self.train("--device", "cuda", "--out", "run", "--progress", "plain",
+                          RIDGE_FAKE_NVML="utilization=93,power_mw=412000,clock=1755,gpm=0,"
+                                          "energy_mj=0/1000/2500")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("  GPU 93 %, 412 W, 60 C, 1755 MHz", done.stderr)
+        told = self.reports("run")[-1]["gpu"]
+        self.assertEqual((told["utilization"], told["power_w"], told["memory_bytes"]),
+                         (0.93, 412, 1 << 30))
+        with open(self.path("run/summary.json")) as file:
+            self.assertEqual(json.load(file)["measured"]["energy_j"], 1.5)
+        self.assertRegex(done.stdout, r"\n  energy +- +1\.5 J +-\n")
+        events, = (name for name in os.listdir(self.path("run")) if "tfevents" in name)
+        with open(self.path(f"run/{events}"), "rb") as file:
+            content = file.read()
+        for tag in ("utilization", "power_w", "temperature_c", "clock_mhz", "memory_bytes"):
+            self.assertIn(f"gpu/{tag}".encode(), content)
+        same = self.train("--device", "cuda", "--out", "same", RIDGE_FAKE_NVML="power_mw=99000")
+        self.assertEqual(same.returncode, 0, same.stderr)
+        self.assertIn("equal: ", self.ok("compare", "run", "same"))
+
+    def test_errors_that_ecc_could_not_correct_are_an_alarm(self):
+        done = self.train("--device", "cuda", "--out", "run",
+                          RIDGE_FAKE_NVML="uncorrected=5/5/7")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count(
+            "ridge: warning: the GPU's memory had 2 errors that ECC could not correct: what it "
+            "computed since may be wrong. hint: nvidia-smi -q -d ECC has the counts; reset the "
+            "GPU, and train again\n"), 1, done.stderr)
+
+    def test_counters_that_are_not_told_are_no_failure(self):
+        for script, sentence in [
+                ("init=9", "cuda:0: no counters of load, power and heat: nvmlInit_v2 failed: "
+                           "Driver Not Loaded (9)"),
+                ("utilization=-,power_mw=-", "cuda:0: NVML does not tell its load, power")]:
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            done = self.train("--device", "cuda", "--out", "run", RIDGE_FAKE_NVML=script)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(sentence + "\n", done.stderr)
+            gpu = self.reports("run")[-1].get("gpu", {})
+            self.assertNotIn("power_w", gpu)
+            self.assertEqual("clock_mhz" in gpu, script != "init=9")
+
+    def bench_memory(self, *words, script=""):
+        env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0", "RIDGE_FAKE_NVML": script}
+        return self.ridge("bench", "memory", *words, env=env)
+
+    def test_memory_of_a_gpu_is_written_and_verified(self):
+        done = self.bench_memory("--device", "cuda", "--size", "2MiB", script="corrected=1/1/4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0], "cuda:0, 2.00 MiB, 1 round")
+        self.assertEqual([line.split()[0] for line in lines[3:7]],
+                         ["address", "inverse", "random", "walking"])
+        self.assertEqual([line.split()[-1] for line in lines[3:7]], ["0"] * 4)
+        self.assertEqual(lines[-1], "ECC corrected 3 errors and could not correct 0")
+
+    def test_memory_with_errors_is_a_failure_of_the_device(self):
+        done = self.bench_memory("--device", "cuda", "--size", "2MiB", "--json",
+                                 script="uncorrected=0/0/1")
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["uncorrected_errors"], 1)
+        self.assertEqual(done.stderr, "ridge: cuda:0: ECC could not correct 1 error. hint: train "
+                                      "on another device; nvidia-smi -q -d ECC has a GPU's counts\n")
+
+    def test_memory_that_is_not_there_does_not_fit(self):
+        env = {"RIDGE_CUDA_PATH": FAKE}
+        self.refused(3, "cuda:0: --size is 1.00 GiB, 256 MiB are free. hint: a smaller --size",
+                     "bench", "memory", "--device", "cuda", "--size", "1GiB", env=env)
+        self.fails(3, "cpu: --size is 1.00 PiB, ", "bench", "memory", "--size", "1048576GiB")
+        self.refused(2, "--size is 0. hint: --size 1GiB", "bench", "memory", "--size", "0")
+
+    def test_memory_of_the_host_is_written_and_verified(self):
+        result = json.loads(self.ok("bench", "memory", "--size", "1MiB", "--rounds", "2", "--json"))
+        self.assertEqual((result["device"], result["rounds"]), ("cpu", 2))
+        self.assertEqual([of["wrong_words"] for of in result["patterns"]], [0] * 4)
+        self.assertIsNone(result["uncorrected_errors"])
 
     def test_a_gpu_that_is_lost_in_a_run_ends_it_with_the_drivers_error(self):
         done = self.train("--device", "cuda", "--out", "run",

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "ridge/core/device_counters.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/evaluation.h"
@@ -36,6 +37,7 @@ struct StepReport {
   double samples_s = 0;
   double input_wait = 0;           // 0 to 1
   StageSeconds input_stages = {};  // of the workers that read; zeros where reading is fast
+  DeviceCounters gpu = {};         // since that line; empty: there is none
   double lr = 0;
   double eta_s = 0;         // of the remaining training steps
   int64_t bad_records = 0;  // samples skipped so far

@@ -237,14 +237,14 @@ Result<TrainOutcome> TrainRun::TrainToEnd() {
     checkpoints.emplace(folder_->checkpoints(), options_.keep);
     checkpoints->RemoveTemporaries();
   }
-  TrainingLoop loop(
-      {&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log, &observer_,
-       machine_.communicator, wholes_.get(), options_.out, start,
-       [this](int64_t step) {
-         SayStatus({RunPhase::kRunning, step, step});
-       },
-       request_.preempt_after_step, request_.kill_after_step, request_.slower_s,
-       ParseShares(options_.shares)->automatic ? MonotonicSeconds() - started_s_ : 0});
+  TrainingLoop loop({&job_, &data_, executor_.get(), checkpoints ? &*checkpoints : nullptr, &log,
+                     &observer_, machine_.communicator, wholes_.get(), options_.out, start,
+                     [this](int64_t step) {
+                       SayStatus({RunPhase::kRunning, step, step});
+                     },
+                     request_.preempt_after_step, request_.kill_after_step, request_.slower_s,
+                     ParseShares(options_.shares)->automatic ? MonotonicSeconds() - started_s_ : 0,
+                     ranks_.leads() ? machine_.counters : nullptr});
   Result<LoopResult> result = loop.Run();
   if (result.ok()) redeal_ = result->redeal;
   Result<TrainOutcome> outcome = result.ok() ? Conclude(*result) : result.status();
@@ -730,11 +730,11 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s,
                      job_.modelled_step_s};
   summary.planned.input_bytes = PlannedInputBytes(job_);
+  summary.measured = {MeasuredPeakBytes(machine_.backend->device()),
+                      executor_->arena().resident_bytes(), result.step_s, result.epoch_s};
   summary.measured.input_bytes =
       MeasuredSlotBytes() + machine_.Counted(data_.held_bytes + result.pipeline_bytes);
-  summary.measured.arena_bytes = executor_->arena().resident_bytes();
-  summary.measured.step_s = result.step_s;
-  summary.measured.epoch_s = result.epoch_s;
+  summary.measured.energy_j = result.energy_j;
   summary.skipped_samples = data_.dropped_per_epoch;
   if (result.stopped_early && result.state.best_evaluation) {
     const BestResult& best = *result.state.best_evaluation;
@@ -744,7 +744,6 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.ridge_version = kRidgeVersion;
   summary.device = machine_.profile.name;
   summary.threads = machine_.backend->threads();
-  summary.measured.peak_bytes = MeasuredPeakBytes(machine_.backend->device());
   return Status();
 }
 

@@ -56,7 +56,9 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       histograms_(tensors_),
       mean_of_form_(MeanOfForms()),
       state_(request.start),
-      shares_(ranks_.size()) {
+      shares_(ranks_.size()),
+      counters_(request.counters,
+                [this](const std::string& alarm) { request_.observer->OnWarning(alarm); }, {}) {
   runner_.SetHooks(Hooks());
 }
 
@@ -108,6 +110,8 @@ Result<LoopResult> TrainingLoop::Run() {
   result_.collective_s = collective_times_.Median();
   result_.communication_s = shares_.communication_s();
   result_.pipeline_bytes = PipelineBytes();
+  counters_.Stop();
+  result_.energy_j = counters_.energy_j();
   result_.stopped_early = OutOfPatience() && state_.step < data_.total_steps;
   result_.state = state_;
   return std::move(result_);
@@ -180,6 +184,7 @@ Status TrainingLoop::RunUpdate() {
   step_s_ = update.seconds;
   collective_s_ = update.collective_s;
   collective_times_.Add(collective_s_);
+  counters_.Add(update.seconds, update.wait_s);
   ++state_.since_checkpoint.steps;
   state_.since_checkpoint.loss_sum += update.loss;
   return Status();
@@ -250,6 +255,7 @@ Status TrainingLoop::AfterUpdate() {
   RIDGE_ASSIGN_OR_RETURN(const bool due, CheckpointDue());
   if (due || Done()) RIDGE_RETURN_IF_ERROR(SaveCheckpoint(/*due=*/true));
   if (evaluate) RIDGE_RETURN_IF_ERROR(Evaluate());
+  if (due || evaluate || epoch_ended_) counters_.Interrupt();
   if (epoch_ended_) StopEpochClock();
   if ((evaluate || rest) && !Done() && !Stopped())
     RIDGE_RETURN_IF_ERROR(runner_.loader().Restart(state_.position));
@@ -283,6 +289,7 @@ void TrainingLoop::ReportStep() {
   report.samples_s = window.samples_s();
   report.input_wait = window.input_wait();
   report.input_stages = WindowStages();
+  report.gpu = counters_.SinceReport();
   report.lr = lr_;
   const auto done = static_cast<double>(state_.step - request_.start.step);
   const auto left = static_cast<double>(data_.total_steps - state_.step);
@@ -304,6 +311,7 @@ MetricsReport TrainingLoop::WindowReport() const {
   report.input_wait = state_.window.input_wait();
   report.input_stages = WindowStages();
   report.step_s = state_.window.step_s();
+  report.gpu = counters_.SinceReport();
   return report;
 }
 
@@ -317,6 +325,7 @@ void TrainingLoop::Report() {
   stages_before_ = runner_.loader().stage_seconds();
   result_.loss = last_report_.loss;
   request_.log->AddReport(last_report_);
+  counters_.EndReport();
   state_.window = {};
 }
 

@@ -19,6 +19,7 @@
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/step_runner.h"
 #include "ridge/train/loop/better_deal.h"
+#include "ridge/train/loop/counter_watch.h"
 #include "ridge/train/loop/evaluation.h"
 #include "ridge/train/loop/observer.h"
 #include "ridge/train/loop/rank_shares.h"
@@ -49,6 +50,7 @@ struct LoopRequest {
   double slower_s = 0;
   // With `--shares auto`: seconds from the start to the loop; 0: the deal of the slices stays.
   double start_s = 0;
+  CounterSource* counters = nullptr;  // of the device; nullptr: it tells nothing
 };
 
 // The slices are dealt anew.
@@ -75,6 +77,7 @@ struct LoopResult {
   double loss = 0;  // of the last report
   // Of the pipelines, measured: those of training and of evaluations, one of which runs at a time.
   int64_t pipeline_bytes = 0;
+  std::optional<double> energy_j;  // of the device, from the first update to the last checkpoint
 };
 
 class TrainingLoop {
@@ -142,6 +145,7 @@ class TrainingLoop {
   std::unique_ptr<Evaluator> evaluator_;
   StepTimes times_, collective_times_;
   RankShares shares_;
+  CounterWatch counters_;
   StepTimes compute_times_;  // since the last look at the shares
   LoopResult result_;
   MetricsReport last_report_;

@@ -16,6 +16,7 @@
 
 namespace ridge {
 
+class CounterSource;
 class VirtualCompute;
 
 struct Machine {
@@ -42,6 +43,7 @@ struct Machine {
   std::optional<DeviceGroup> group = {};  // ranks on such devices, which are not here
   bool overlaps_exchange = false;         // of gradients between ranks: `--overlap`
   VirtualCompute* compute = nullptr;      // not owned; nullptr: kernels run
+  CounterSource* counters = nullptr;      // not owned; nullptr: the device tells nothing
 
   void Join(Communicator& job) {
     rank = job.rank();

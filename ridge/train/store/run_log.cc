@@ -78,6 +78,10 @@ void RunLog::AddReport(const MetricsReport& report) {
       ScalarValue{"train/loss", report.loss}, ScalarValue{"train/lr", report.lr},
       ScalarValue{"train/accuracy", report.accuracy.value_or(0)}};
   Warn(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
+  for (const CounterField& field : kCounterFields) {
+    const std::optional<double>& value = report.gpu.*field.value;
+    if (value) Warn(events_->AddScalar(std::string("gpu/") + field.name, report.step, *value));
+  }
 }
 
 void RunLog::AddLayers(const LayerReport& report) {

@@ -42,6 +42,7 @@ void Read(const Json& json, const char* key, RunFigures& figures) {
   Read(from, "epoch_s", figures.epoch_s);
   Read(from, "modelled_step_s", figures.modelled_step_s);
   Read(from, "communication_s", figures.communication_s);
+  Read(from, "energy_j", figures.energy_j);
   if (from.contains("input_bytes")) Read(from, "input_bytes", figures.input_bytes.emplace());
 }
 
@@ -150,6 +151,7 @@ nlohmann::ordered_json FiguresToJson(const RunFigures& figures) {
                {"epoch_s", Optional(figures.epoch_s)}};
   if (figures.input_bytes) json["input_bytes"] = *figures.input_bytes;
   if (figures.communication_s) json["communication_s"] = Number(*figures.communication_s);
+  if (figures.energy_j) json["energy_j"] = Number(*figures.energy_j);
   if (figures.modelled_step_s) json["modelled_step_s"] = Number(*figures.modelled_step_s);
   return json;
 }

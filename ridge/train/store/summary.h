@@ -31,6 +31,9 @@ struct RunFigures {
   std::optional<int64_t> input_bytes = {};
   // Of several ranks: in sums over them, a step.  Measured at the rank that waits for no other.
   std::optional<double> communication_s = {};
+  // Measured: of a device that tells it, in all updates, evaluations and checkpoints of the
+  // process.
+  std::optional<double> energy_j = {};
 };
 
 // A run that ended by --patience.
