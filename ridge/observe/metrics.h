@@ -14,6 +14,7 @@
 #include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/observe/evaluation_record.h"
+#include "ridge/observe/loss_scaling.h"
 
 namespace ridge {
 
@@ -28,6 +29,8 @@ struct MetricsReport {
   // "input_stages":{"read":0.01,"decode":0.8}: shares of the time of reading; zeros: not there.
   StageSeconds input_stages = {};
   double step_s = 0;  // median
+  // "loss_scale":32768,"skipped_steps":0, only with a loss scale.
+  std::optional<LossScaling> loss_scaling = {};
   // Of an evaluation, only in a line after one: keys `validation_loss` and `validation_accuracy`,
   // or, of the test set, `test_loss` and `test_accuracy`.
   std::string evaluated_on = "validation";

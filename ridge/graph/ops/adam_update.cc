@@ -16,6 +16,8 @@
 namespace ridge {
 namespace {
 
+std::vector<std::pair<int, int>> InPlace() { return {{0, 0}, {1, 2}, {2, 3}, {3, 7}, {4, 8}}; }
+
 Status CheckMoments(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckMoment(call, kAdamM));
   RIDGE_RETURN_IF_ERROR(CheckMoment(call, kAdamV));
@@ -31,6 +33,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& param = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckParamAndGrad(call, /*lr=*/4));
   RIDGE_RETURN_IF_ERROR(CheckMoments(call));
+  RIDGE_RETURN_IF_ERROR(CheckApply(call, kAdamApply));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 5, "step", {DType::kI64, {}}, "the number of updates"));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "beta1", 1));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "beta2", 1));
@@ -51,6 +54,7 @@ Cost EstimateCost(const OpCall& call) {
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
+  if (KeepsValues(call, kAdamApply, InPlace(), in, out)) return;
   const double *param = in[0], *grad = in[1];
   const double lr = in[4][0], step = in[5][0];
   const double beta1 = call.number("beta1"), beta2 = call.number("beta2");
@@ -91,8 +95,9 @@ OpDef AdamUpdateDef() {
           "and param is first scaled by 1 - lr*weight_decay. step is 1 at the first update; m "
           "and v start with zeros. lr is f32[] or f64[]. m and v may be bf16, rounded at random by "
           "rng i64[2] = seed, step and `stream`, or u8, 8-bit dynamic codes with an absmax for "
-          "each 256 elements.",
-      .input_names = {"param", "grad", "m", "v", "lr", "step", "rng?", "m_absmax?", "v_absmax?"},
+          "each 256 elements. Where apply is false all of them stay as they are.",
+      .input_names = {"param", "grad", "m", "v", "lr", "step", "rng?", "m_absmax?", "v_absmax?",
+                      "apply?"},
       .output_names = {"new_param", "new_m", "new_v", "new_m_absmax", "new_v_absmax"},
       .attr_defaults = {{"beta1", 0.9},
                         {"beta2", 0.999},
@@ -103,7 +108,7 @@ OpDef AdamUpdateDef() {
       .cost_class = CostClass::kOptimizer,
       .infer_types = InferTypes,
       .cost = EstimateCost,
-      .in_place = {{0, 0}, {1, 2}, {2, 3}, {3, 7}, {4, 8}},
+      .in_place = InPlace(),
       .recompute = Recompute::kNever,
       .shared_axes = FindSharedAxes,
       .reference = Reference,

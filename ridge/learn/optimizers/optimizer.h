@@ -29,6 +29,7 @@ struct UpdateInputs {
   Value lr;        // f32[] or f64[]
   Value step;      // i64[]: 1 at the first update
   Value rounding;  // i64[2]: seed, step; invalid where no moment is rounded at random
+  Value apply;     // bool[]: whether the update happens; invalid: always
   MomentForm form = MomentForm::kWhole;  // of the parameter's moments
 };
 

@@ -91,6 +91,7 @@ class TrainRun {
   bool HasCheckpoint() const;
   Status Prepare();
   Status TakeKernels();
+  Status DoubtLossScale();
   Status TakeClassWeights(Forward& forward);
   TrainOptions StartOptions() const;
   Status MakeExecutor();
@@ -424,6 +425,7 @@ Status TrainRun::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data,
                                             forward.preprocessing, lengths_));
   for (const std::string& note : data_.notes) observer_.OnWarning(note);
+  RIDGE_RETURN_IF_ERROR(DoubtLossScale());
   RIDGE_RETURN_IF_ERROR(TakeClassWeights(forward));
   forward_ = std::move(forward.graph);
   text_ = std::move(forward.source);
@@ -434,6 +436,13 @@ Status TrainRun::Prepare() {
   if (options_.precision == "auto") options_.precision = job_.options.precision;
   if (job_.program.pipeline != nullptr) return CheckStagesFit(job_, ranks_);
   return job_.fits() ? Status() : Refuse();
+}
+
+Status TrainRun::DoubtLossScale() {
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<LossScaleOptions> scale, LossScaleOf(options_));
+  const std::string doubt = scale && !scale->dynamic ? LossScaleDoubt(scale->scale) : "";
+  if (!doubt.empty()) observer_.OnWarning(doubt + ". hint: --loss-scale dynamic");
+  return Status();
 }
 
 // A resumed run chooses its kernels by its stored times: the machine's times may have changed
@@ -736,6 +745,7 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;
   summary.skipped_samples = data_.dropped_per_epoch;
+  summary.loss_scaling = result.loss_scaling;
   if (result.stopped_early && result.state.best_evaluation) {
     const BestResult& best = *result.state.best_evaluation;
     summary.stopped_early = {result.state.evaluations_since_best, best.metric, best.value,

@@ -78,6 +78,12 @@ void RunLog::AddReport(const MetricsReport& report) {
       ScalarValue{"train/loss", report.loss}, ScalarValue{"train/lr", report.lr},
       ScalarValue{"train/accuracy", report.accuracy.value_or(0)}};
   Warn(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
+  if (!report.loss_scaling) return;
+  const auto skipped = static_cast<double>(report.loss_scaling->skipped_steps);
+  const std::array<ScalarValue, 2> scaling = {
+      ScalarValue{"train/loss_scale", report.loss_scaling->scale},
+      ScalarValue{"train/skipped_steps", skipped}};
+  Warn(events_->AddScalars(report.step, scaling));
 }
 
 void RunLog::AddLayers(const LayerReport& report) {

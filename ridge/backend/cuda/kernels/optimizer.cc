@@ -6,6 +6,7 @@
 
 #include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/kernels/moment_text.h"
+#include "ridge/graph/ops/shared/optimizer.h"
 
 namespace ridge::cuda {
 namespace {
@@ -51,6 +52,14 @@ $store
 }
 )cuda";
 
+// Where `apply` is false, what does not lie where it was is copied there.
+constexpr std::string_view kKeepText = R"cuda(
+template <class T> RIDGE_FUNCTION void Keep(const T* from, T* to, i64 count) {
+  if (from == to) return;
+  for (i64 i = Thread(); i < count; i += Threads()) to[i] = from[i];
+}
+)cuda";
+
 // Steps give `next`, the new parameter, and change the moments.
 constexpr const char* kAdamScalars =
     R"cuda(  const R lr = (R)Load(lr_in, 0), t = (R)Load(step_in, 0);
@@ -66,7 +75,7 @@ struct Update {
   std::vector<MomentText> moments = {};
   std::vector<size_t> scalars = {};  // inputs, named by:
   std::vector<const char*> names = {};
-  size_t rng = 0;
+  size_t rng = 0, apply = 0;
   std::string scalars_text = {}, step = {};
 };
 
@@ -81,10 +90,12 @@ class UpdateWriter {
       parameters_ += moment.Parameters();
       moment.AddArguments(arguments_);
     }
+    if (may_skip()) AddInput(update.apply, "apply");
   }
 
   void Write(KernelText& text) {
     text.source = fmt::format("typedef {} R;\n", ComputeType(call_.inputs[0].dtype));
+    if (may_skip()) text.source += kKeepText;
     const bool coded = !update_.moments.empty() && update_.moments[0].coded();
     text.source += coded ? Coded() : Sweep();
     const int64_t blocks = coded ? BlocksForRows(CodeBlocks(elements_)) : BlocksFor(Groups());
@@ -93,6 +104,15 @@ class UpdateWriter {
 
  private:
   const char* stored() const { return StorageType(call_.inputs[0].dtype); }
+  bool may_skip() const { return call_.has_input(update_.apply); }
+
+  // Before all else.
+  std::string SkipText() const {
+    if (!may_skip()) return "";
+    std::string kept = fmt::format("    Keep(param_in, param_out, {});\n", elements_);
+    kept += OfMoments([&](auto& m) { return m.KeepText(elements_); });
+    return "  if (!(bool)Load(apply_in, 0)) {\n" + kept + "    return;\n  }\n";
+  }
 
   int Pack() const {
     const int64_t pack = kUpdatePackBytes / BytesPerElement(call_.inputs[0].dtype);
@@ -117,7 +137,7 @@ class UpdateWriter {
   }
 
   std::string Sweep() {
-    std::string source, scalars = update_.scalars_text, store;
+    std::string source, scalars = SkipText() + update_.scalars_text, store;
     if (!update_.moments.empty() && update_.moments[0].rounded()) {
       AddInput(update_.rng, "rng");
       source = RoundingText(call_.integer("stream"));
@@ -144,7 +164,7 @@ class UpdateWriter {
   std::string Coded() const {
     return OfMoments([](auto& m) { return m.Functions(); }) +
            FillText(kCodedText, {{"parameters", parameters_},
-                                 {"scalars", update_.scalars_text},
+                                 {"scalars", SkipText() + update_.scalars_text},
                                  {"blocks", std::to_string(CodeBlocks(elements_))},
                                  {"elements", std::to_string(elements_)},
                                  {"load", OfMoments([](auto& m) { return m.LoadCodeText(); })},
@@ -166,7 +186,8 @@ const char* WriteAdam(const OpDef&, const OpCall& call, KernelText& text) {
   Update update{.moments = {{call, kAdamM, "m"}, {call, kAdamV, "v"}},
                 .scalars = {4, 5},
                 .names = {"lr", "step"},
-                .rng = kAdamM.rng};
+                .rng = kAdamM.rng,
+                .apply = kAdamApply};
   update.scalars_text =
       FillText(kAdamScalars, {{"log_beta1", Literal(std::log(beta1))},
                               {"log_beta2", Literal(std::log(beta2))},
@@ -184,7 +205,7 @@ const char* WriteAdam(const OpDef&, const OpCall& call, KernelText& text) {
 
 const char* WriteSgd(const OpDef&, const OpCall& call, KernelText& text) {
   const std::string momentum = Literal(call.number("momentum"));
-  Update update{.scalars = {2}, .names = {"lr"}, .rng = kSgdBuffer.rng};
+  Update update{.scalars = {2}, .names = {"lr"}, .rng = kSgdBuffer.rng, .apply = kSgdApply};
   update.scalars_text = kSgdScalars;
   update.step =
       fmt::format("      R g = grad + {} * param;\n", Literal(call.number("weight_decay")));
