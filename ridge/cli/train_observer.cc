@@ -82,10 +82,9 @@ std::string EarlyStopLine(const RunSummary& summary) {
 std::string LossScaleLine(const RunSummary& summary) {
   if (!summary.loss_scaling) return "";
   const LossScaling& scaling = *summary.loss_scaling;
-  return fmt::format("{} of {} updates skipped{}; the loss scale is {}\n", scaling.skipped_steps,
-                     summary.steps,
-                     scaling.skipped_steps > 0 ? ", whose gradients overflowed f16" : "",
-                     scaling.scale);
+  return fmt::format(
+      "{} of {} updates skipped{}; the loss scale is {}\n", scaling.skipped_steps, summary.steps,
+      scaling.skipped_steps > 0 ? ", whose gradients overflowed f16" : "", scaling.scale);
 }
 
 CommandLineObserver::CommandLineObserver(const Options& options, const Machine& machine)

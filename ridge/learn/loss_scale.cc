@@ -56,11 +56,7 @@ Value LossScale::Scaled(Value loss) const {
   return loss * Cast(scale_, loss.dtype());
 }
 
-void LossScale::Unscale(std::vector<Value>& grads) const {
-  if (!b_.ok()) return;
-  const Value inverse = 1 / scale_;
-  for (Value& grad : grads) grad = grad * Cast(inverse, grad.dtype());
-}
+Value LossScale::Inverse() const { return b_.ok() ? 1 / scale_ : Value(); }
 
 Value LossScale::AllFinite(const std::vector<Value>& values) {
   Value sum;
@@ -68,7 +64,7 @@ Value LossScale::AllFinite(const std::vector<Value>& values) {
     const Value part = Cast(Sum(value), DType::kF32);
     sum = sum.valid() ? sum + part : part;
   }
-  return Abs(sum) < std::numeric_limits<double>::infinity();
+  return Abs(sum) <= std::numeric_limits<float>::max();  // false for NaN
 }
 
 // Sums over slices and micro batches are no statistics.

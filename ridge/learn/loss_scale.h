@@ -46,7 +46,8 @@ class LossScale {
 
   // What the backward pass starts from.
   Value Scaled(Value loss) const;
-  void Unscale(std::vector<Value>& grads) const;
+  // What gradients of that are to be multiplied by: f32[].
+  Value Inverse() const;
 
   // Whether all of them are finite: bool[].  A sum beyond f32 is not.
   static Value AllFinite(const std::vector<Value>& values);

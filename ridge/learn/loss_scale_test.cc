@@ -197,10 +197,9 @@ Program ScaleAlone(const LossScaleOptions& options) {
   GraphBuilder b("scale");
   const Value grad = b.Input("grad", {DType::kF32, {}});
   LossScale scale(b, options);
-  std::vector<Value> grads = {scale.Scaled(grad)};
-  scale.Unscale(grads);
-  const Value finite = LossScale::AllFinite(grads);
-  b.Output("grad", grads[0]);
+  const Value scaled = scale.Scaled(grad);
+  const Value finite = LossScale::AllFinite({scaled});
+  b.Output("grad", scaled * scale.Inverse());
   b.Output("step", scale.Step());
   scale.Append(finite);
   Result<Graph> graph = b.Build();
@@ -242,8 +241,7 @@ TEST(LossScaleTest, GradientsOfScaledLossesAreThoseOfTheLoss) {
   Program program = ScaleAlone({});
   const std::vector<Tensor> values =
       program.Run(0, {{"grad", Tensor::Scalar(DType::kF32, 0x1.234568p-20)}});
-  EXPECT_EQ(values[static_cast<size_t>(program.graph(0).FindOutput("grad"))].at(0),
-            0x1.234568p-20);
+  EXPECT_EQ(values[static_cast<size_t>(program.graph(0).FindOutput("grad"))].at(0), 0x1.234568p-20);
   EXPECT_EQ(values[static_cast<size_t>(program.graph(0).FindOutput("step"))].at(0), 1);
 }
 

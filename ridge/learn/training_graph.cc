@@ -64,18 +64,19 @@ Status AppendOptimizer(GraphBuilder& b, const Graph& forward, const std::vector<
                        std::vector<Value> grads, DType loss_dtype, LossScale* scale,
                        const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const Optimizer* optimizer, FindOptimizer(options.optimizer));
-  Value finite;
+  Value finite, inverse;
   if (scale != nullptr) {
-    scale->Unscale(grads);
     finite = LossScale::AllFinite(grads);
+    inverse = scale->Inverse();
     LossScale::SelectStatistics(b, finite);
   }
   if (options.clip_norm > 0) {
-    const Value norm = ClipByGlobalNorm(b, options.clip_norm, grads);
+    const Value norm = ClipByGlobalNorm(b, options.clip_norm, grads, inverse);
     b.Output("grad_norm", norm);
   }
   UpdateInputs inputs = AddUpdateInputs(b, loss_dtype, scale);
   inputs.apply = finite;
+  if (options.clip_norm == 0) inputs.grad_scale = inverse;
   const std::vector<MomentForm> forms = FormsOfMoments(forward, options.optimizer);
   if (std::find(forms.begin(), forms.end(), MomentForm::kRounded) != forms.end())
     inputs.rounding = b.Input(kRoundingInput, {DType::kI64, {2}});

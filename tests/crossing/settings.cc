@@ -21,7 +21,8 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
   static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "full:1KiB", "full"};
   static constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
   static constexpr const char* kStates[] = {"f32", "bf16", "8bit"};
-  std::vector<Setting> settings = {{}, {4, 1, false, true, 2, true, "full", "adam", "f32", true, true}};
+  std::vector<Setting> settings = {{},
+                                   {4, 1, false, true, 2, true, "full", "adam", "f32", true, true}};
   while (static_cast<int>(settings.size()) < count) {
     Setting s;
     s.slices = int64_t{1} << below(3);

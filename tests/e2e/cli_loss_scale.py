@@ -45,7 +45,7 @@ class LossScale(RidgeTest):
 
     def run_net(self, out, *words, precision="f16", steps=40, **options):
         done = self.ridge("train", "net.ridge", "--data", "npz:data.npz", "--batch", "64",
-                          "--steps", str(steps), "--threads", "1", "--lr", "0.0001",
+                          "--steps", str(steps), "--threads", "1", "--slices", "1", "--lr", "0.0001",
                           "--precision", precision, "--out", out, *words, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.read_json(out + "/summary.json"), done
@@ -87,6 +87,16 @@ class LossScale(RidgeTest):
         self.assertIn("ridge: warning: a loss scale of 131072 is above 65536: gradients above "
                       "5.0e-01 are infinite in f16, whose largest number is 65504, and their "
                       "updates do not happen. hint: --loss-scale dynamic\n", done.stderr)
+
+    def test_activations_beyond_f16_end_the_run_and_name_the_way_out(self):
+        x = [70000.0 if i == 64 else 0.5 for i in range(SAMPLES * 64)]
+        write_npz(self.path("data.npz"), {"x": ((SAMPLES, 64), x), "t": ((SAMPLES,), [0.0] * SAMPLES)})
+        done = self.ridge("train", "net.ridge", "--data", "npz:data.npz", "--batch", "64", "-q",
+                          "--precision", "f16", "--threads", "1", "--out", "run")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("; first non-finite value: node 'x.f16", done.stderr)
+        self.assertIn(". hint: --precision bf16, which has larger numbers than 65504, a smaller "
+                      "--lr, --clip-norm 1, or look for NaN in the data\n", done.stderr)
 
     def test_f32_has_no_scale(self):
         summary, done = self.run_net("run", precision="f32")

@@ -62,8 +62,9 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   const double lr = in[2][0], momentum = call.number("momentum");
   const double weight_decay = call.number("weight_decay");
   const bool nesterov = call.integer("nesterov") != 0;
+  const double scale = GradScale(call, kSgdApply, in);
   for (int64_t i = 0; i < call.inputs[0].elements(); ++i) {
-    double g = grad[i] + weight_decay * param[i];
+    double g = scale * grad[i] + weight_decay * param[i];
     if (has_buffer) {
       const double b = momentum * LoadMoment(call, kSgdBuffer, in, i) + g;
       g = nesterov ? g + momentum * b : b;
@@ -93,9 +94,10 @@ OpDef SgdUpdateDef() {
           "= momentum*b + g and g = b' (g + momentum*b' with nesterov); param' = param - lr*g. "
           "The buffer starts with zeros. lr is f32[] or f64[]. The buffer may be bf16, rounded at "
           "random by rng i64[2] = seed, step and `stream`, or u8, 8-bit dynamic codes with an "
-          "absmax for each 256 elements. Where apply is false all of them stay as they are.",
+          "absmax for each 256 elements. grad is first multiplied by grad_scale; "
+          "where apply is false all of them stay as they are.",
       .input_names = {"param", "grad", "lr", "momentum_buffer?", "rng?", "momentum_buffer_absmax?",
-                      "apply?"},
+                      "apply?", "grad_scale?"},
       .output_names = {"new_param", "new_momentum_buffer", "new_momentum_buffer_absmax"},
       .attr_defaults = {{"momentum", 0.0}, {"nesterov", 0}, {"weight_decay", 0.0}, {"stream", 0}},
       .cost_class = CostClass::kOptimizer,

@@ -60,6 +60,7 @@ void AddApply(const UpdateInputs& inputs, size_t at, std::vector<Value>& argumen
   if (!inputs.apply.valid()) return;
   arguments.resize(at);
   arguments.push_back(inputs.apply);
+  arguments.push_back(inputs.grad_scale);
 }
 
 void UpdateMoments(GraphBuilder& b, const std::vector<Moment>& moments,

@@ -214,9 +214,12 @@ Status TrainingLoop::LossFailure(const Status& status, int step, int slot) {
                             : first->empty() ? "none when the step is run again"
                                              : *first;
   return Status(ErrorCode::kFailed,
-                fmt::format("step {}: {}; first non-finite value: {}. hint: a smaller --lr, "
+                fmt::format("step {}: {}; first non-finite value: {}. hint: {}a smaller --lr, "
                             "--clip-norm 1, or look for NaN in the data",
-                            state_.step + 1, status.message(), where));
+                            state_.step + 1, status.message(), where,
+                            job_.operands == DType::kF16
+                                ? "--precision bf16, which has larger numbers than 65504, "
+                                : ""));
 }
 
 // At all ranks; none of them has the whole step, to look for the node.

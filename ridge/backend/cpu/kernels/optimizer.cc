@@ -4,6 +4,8 @@
 // Parameter and moments may have any blocked layout: the sweep is over their bytes, padding
 // included, which stays 0.  The gradient comes in the same layout, or row-major where blocks of it
 // can be gathered on the way.
+#include "ridge/graph/ops/shared/optimizer.h"
+
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -14,7 +16,6 @@
 #include "ridge/backend/cpu/kernels/update_runs.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
-#include "ridge/graph/ops/shared/optimizer.h"
 
 namespace ridge::cpu {
 namespace {
@@ -27,7 +28,13 @@ constexpr size_t kParam = 0, kGrad = 1;
 // (f32 [1536,384] from memory: 0.20 ms; by rows 0.38, by turning 0.45; a copy is 0.3.)
 constexpr double kByRows = 0.95, kByTurning = 0.85;
 
-double LoadLr(DType dtype, const void* lr) { return LoadAsDouble(dtype, lr, 0); }
+double LoadNumber(const OpCall& call, const KernelBuffers& b, size_t input) {
+  return LoadAsDouble(call.inputs[input].dtype, b.inputs[input], 0);
+}
+
+float LoadGradScale(const OpCall& call, const KernelBuffers& b, size_t apply) {
+  return call.has_input(apply + 1) ? static_cast<float>(LoadNumber(call, b, apply + 1)) : 1;
+}
 
 // Cuts one optimizer's sweep into runs.
 class Sweep {
@@ -108,8 +115,9 @@ class AdamKernel : public HostKernel<AdamKernel> {
 
   Status Run(const KernelBuffers& b) {
     if (kept_.Keep(b)) return Status();
-    const AdamNumbers numbers = Numbers(LoadLr(call_.inputs[4].dtype, b.inputs[4]),
-                                        *static_cast<const int64_t*>(b.inputs[5]));
+    AdamNumbers numbers =
+        Numbers(LoadNumber(call_, b, 4), *static_cast<const int64_t*>(b.inputs[5]));
+    numbers.grad_scale = LoadGradScale(call_, b, kAdamApply);
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
     if (blocks_) {
@@ -164,10 +172,10 @@ class SgdKernel : public HostKernel<SgdKernel> {
 
   Status Run(const KernelBuffers& b) {
     if (kept_.Keep(b)) return Status();
-    const SgdNumbers numbers{static_cast<float>(LoadLr(call_.inputs[2].dtype, b.inputs[2])),
+    const SgdNumbers numbers{static_cast<float>(LoadNumber(call_, b, 2)),
                              static_cast<float>(call_.number("momentum")),
                              static_cast<float>(call_.number("weight_decay")),
-                             call_.integer("nesterov") != 0};
+                             call_.integer("nesterov") != 0, LoadGradScale(call_, b, kSgdApply)};
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
     if (blocks_) {

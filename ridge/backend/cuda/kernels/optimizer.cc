@@ -1,12 +1,13 @@
 // sgd_update and adam_update: one sweep in packs; with moments as codes a block takes the 256
 // elements of one absmax at a time.
+#include "ridge/graph/ops/shared/optimizer.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/kernels/moment_text.h"
-#include "ridge/graph/ops/shared/optimizer.h"
 
 namespace ridge::cuda {
 namespace {
@@ -23,7 +24,7 @@ $scalars
 $load_packs
 #pragma unroll
     for (int k = 0; k < $pack; ++k) {
-      const R param = (R)Load(param_p.at, k), grad = (R)Load(grad_p.at, k);
+      const R param = (R)Load(param_p.at, k), grad = (R)Load(grad_p.at, k)$scaled;
 $load
 $step
 $store
@@ -43,7 +44,7 @@ $scalars
     const i64 e = block * 256 + threadIdx.x;
     const bool counts = e < $elements;
     const R param = counts ? (R)Load(param_in, e) : R(0);
-    const R grad = counts ? (R)Load(grad_in, e) : R(0);
+    const R grad = counts ? (R)Load(grad_in, e)$scaled : R(0);
 $load
 $step
 $store
@@ -91,6 +92,7 @@ class UpdateWriter {
       moment.AddArguments(arguments_);
     }
     if (may_skip()) AddInput(update.apply, "apply");
+    if (has_scale()) AddInput(update.apply + 1, "grad_scale");
   }
 
   void Write(KernelText& text) {
@@ -105,13 +107,16 @@ class UpdateWriter {
  private:
   const char* stored() const { return StorageType(call_.inputs[0].dtype); }
   bool may_skip() const { return call_.has_input(update_.apply); }
+  bool has_scale() const { return call_.has_input(update_.apply + 1); }
+  std::string ScaledText() const { return has_scale() ? " * grad_scale" : ""; }
 
   // Before all else.
   std::string SkipText() const {
-    if (!may_skip()) return "";
+    const char* scale = has_scale() ? "  const R grad_scale = (R)Load(grad_scale_in, 0);\n" : "";
+    if (!may_skip()) return scale;
     std::string kept = fmt::format("    Keep(param_in, param_out, {});\n", elements_);
     kept += OfMoments([&](auto& m) { return m.KeepText(elements_); });
-    return "  if (!(bool)Load(apply_in, 0)) {\n" + kept + "    return;\n  }\n";
+    return "  if (!(bool)Load(apply_in, 0)) {\n" + kept + "    return;\n  }\n" + scale;
   }
 
   int Pack() const {
@@ -154,6 +159,7 @@ class UpdateWriter {
                      {"groups", std::to_string(Groups())},
                      {"T", stored()},
                      {"pack", std::to_string(pack)},
+                     {"scaled", ScaledText()},
                      {"load_packs", OfMoments([&](auto& m) { return m.LoadPackText(pack); })},
                      {"load", OfMoments([](auto& m) { return m.ElementText(); })},
                      {"step", update_.step},
@@ -167,6 +173,7 @@ class UpdateWriter {
                                  {"scalars", SkipText() + update_.scalars_text},
                                  {"blocks", std::to_string(CodeBlocks(elements_))},
                                  {"elements", std::to_string(elements_)},
+                                 {"scaled", ScaledText()},
                                  {"load", OfMoments([](auto& m) { return m.LoadCodeText(); })},
                                  {"step", update_.step},
                                  {"store", OfMoments([](auto& m) { return m.StoreCodeText(); })}});
