@@ -21,4 +21,11 @@ Result<std::optional<LossScaling>> ReadLossScaling(Executor& executor, const Tra
   return {scaling};
 }
 
+std::string ConstantScaleDoubt(const TrainOptions& options) {
+  const auto scale = LossScaleOf(options);
+  if (!scale.ok() || !scale->has_value() || (*scale)->dynamic) return "";
+  const std::string doubt = LossScaleDoubt((*scale)->scale);
+  return doubt.empty() ? "" : doubt + ". hint: --loss-scale dynamic";
+}
+
 }  // namespace ridge

@@ -91,7 +91,6 @@ class TrainRun {
   bool HasCheckpoint() const;
   Status Prepare();
   Status TakeKernels();
-  Status DoubtLossScale();
   Status TakeClassWeights(Forward& forward);
   TrainOptions StartOptions() const;
   Status MakeExecutor();
@@ -425,7 +424,6 @@ Status TrainRun::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data,
                                             forward.preprocessing, lengths_));
   for (const std::string& note : data_.notes) observer_.OnWarning(note);
-  RIDGE_RETURN_IF_ERROR(DoubtLossScale());
   RIDGE_RETURN_IF_ERROR(TakeClassWeights(forward));
   forward_ = std::move(forward.graph);
   text_ = std::move(forward.source);
@@ -438,15 +436,7 @@ Status TrainRun::Prepare() {
   return job_.fits() ? Status() : Refuse();
 }
 
-Status TrainRun::DoubtLossScale() {
-  RIDGE_ASSIGN_OR_RETURN(const std::optional<LossScaleOptions> scale, LossScaleOf(options_));
-  const std::string doubt = scale && !scale->dynamic ? LossScaleDoubt(scale->scale) : "";
-  if (!doubt.empty()) observer_.OnWarning(doubt + ". hint: --loss-scale dynamic");
-  return Status();
-}
-
-// A resumed run chooses its kernels by its stored times: the machine's times may have changed
-// since.
+// A resumed run chooses kernels by its stored times: the machine's may have changed since.
 Status TrainRun::TakeKernels() {
   if (!resume_ || options_.kernels != "tuned") return Status();
   RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder_->File("kernels.json")));

@@ -83,6 +83,8 @@ StepRunner::Hooks TrainingLoop::Hooks() {
 }
 
 Result<LoopResult> TrainingLoop::Run() {
+  const std::string doubt = ConstantScaleDoubt(job_.options);
+  if (!doubt.empty() && ranks_.leads()) request_.observer->OnWarning(doubt);
   started_s_ = saved_s_ = MonotonicSeconds();
   wall_before_s_ = state_.wall_s;
   epoch_ended_ = state_.step > 0 && state_.position.next_batch == 0;
