@@ -78,6 +78,15 @@ std::string EarlyStopLine(const RunSummary& summary) {
                      FormatCountOf(stop.evaluations, "evaluation"));
 }
 
+// "3 of 100 updates did not happen, since gradients overflowed f16; the loss scale is 4096"
+std::string LossScaleLine(const RunSummary& summary) {
+  if (!summary.loss_scaling) return "";
+  const LossScaling& scaling = *summary.loss_scaling;
+  return fmt::format(
+      "{} of {} updates skipped{}; the loss scale is {}\n", scaling.skipped_steps, summary.steps,
+      scaling.skipped_steps > 0 ? ", whose gradients overflowed f16" : "", scaling.scale);
+}
+
 CommandLineObserver::CommandLineObserver(const Options& options, const Machine& machine)
     : options_(options),
       machine_(machine),
@@ -210,8 +219,8 @@ void CommandLineObserver::OnFinish(const RunSummary& summary) {
     PrintData("\n" + RanksReport(summary.ranks, summary.measured.communication_s.value_or(0),
                                  options_.out));
   }
-  PrintData(fmt::format("\n{}\n{}run folder {}\n", ResultLine(summary), EarlyStopLine(summary),
-                        start_.folder));
+  PrintData(fmt::format("\n{}\n{}{}run folder {}\n", ResultLine(summary), EarlyStopLine(summary),
+                        LossScaleLine(summary), start_.folder));
 }
 
 }  // namespace ridge::cli

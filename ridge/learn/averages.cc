@@ -4,7 +4,7 @@
 
 namespace ridge {
 
-void AppendAverages(GraphBuilder& b, double decay, Value step) {
+void AppendAverages(GraphBuilder& b, double decay, Value step, Value apply) {
   if (!b.ok()) return;
   const Value first = Equal(step, 1.0);
   const Value one = b.Scalar(DType::kF32, 1);
@@ -16,7 +16,8 @@ void AppendAverages(GraphBuilder& b, double decay, Value step) {
     const Value gap = b.At(update.value) - average;
     const Value scale = Cast(part, gap.dtype());
     const Value move = gap * scale;
-    b.Update(average, average + move);
+    const Value moved = average + move;
+    b.Update(average, apply.valid() ? Where(apply, moved, average) : moved);
   }
 }
 

@@ -16,8 +16,8 @@ namespace ridge {
 inline constexpr char kAverageSuffix[] = ".ema";
 
 // Appends the average of each parameter that the graph's updates change.  `step` is 1 at the first
-// update.
-void AppendAverages(GraphBuilder& b, double decay, Value step);
+// update.  Where `apply`, bool[], is given and false, averages stay as they are.
+void AppendAverages(GraphBuilder& b, double decay, Value step, Value apply = {});
 
 // The graph with the averages in the place of the parameters that are trained.
 Graph ReadAverages(Graph graph);

@@ -43,8 +43,8 @@ bool UpdatesParameters(const Graph& graph) {
 bool IsStepInput(const std::string& name) { return name == kLrInput || name == kStepInput; }
 
 Status CheckReservedNames(const Graph& graph, bool has_optimizer) {
-  for (const char* name :
-       {kLrInput, kStepInput, kRoundingInput, kWeightInput, kOtherLabelInput, kLabelWeightInput}) {
+  for (const char* name : {kLrInput, kStepInput, kRoundingInput, kWeightInput, kOtherLabelInput,
+                           kLabelWeightInput, kLossScaleState, kGoodUpdatesState, kUpdatesState}) {
     if (graph.FindValue(name) == kNoValue || (has_optimizer && IsStepInput(name))) continue;
     return Invalid(graph,
                    fmt::format("the name '{}' belongs to the trainer; rename that value", name));

@@ -19,11 +19,11 @@ namespace ridge {
 namespace {
 
 // f64 for a f64 model, to match PyTorch's f64 results.
-UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
+UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype, LossScale* scale) {
   const DType dtype = loss_dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   UpdateInputs inputs;
   inputs.lr = b.Input(kLrInput, {dtype, {}});
-  inputs.step = b.Input(kStepInput, {DType::kI64, {}});
+  inputs.step = scale != nullptr ? scale->Step() : b.Input(kStepInput, {DType::kI64, {}});
   return inputs;
 }
 
@@ -59,16 +59,24 @@ class ParameterRates {
 };
 
 // Clips if clip_norm is set, then adds one update per parameter, and the averages.  `params` are
-// those of `forward`.
+// those of `forward`; with a `scale`, which may be null, `grads` are of the scaled loss.
 Status AppendOptimizer(GraphBuilder& b, const Graph& forward, const std::vector<Value>& params,
-                       std::vector<Value> grads, DType loss_dtype,
+                       std::vector<Value> grads, DType loss_dtype, LossScale* scale,
                        const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const Optimizer* optimizer, FindOptimizer(options.optimizer));
+  Value finite, inverse;
+  if (scale != nullptr) {
+    finite = LossScale::AllFinite(grads);
+    inverse = scale->Inverse();
+    LossScale::SelectStatistics(b, finite);
+  }
   if (options.clip_norm > 0) {
-    const Value norm = ClipByGlobalNorm(b, options.clip_norm, grads);
+    const Value norm = ClipByGlobalNorm(b, options.clip_norm, grads, inverse);
     b.Output("grad_norm", norm);
   }
-  UpdateInputs inputs = AddUpdateInputs(b, loss_dtype);
+  UpdateInputs inputs = AddUpdateInputs(b, loss_dtype, scale);
+  inputs.apply = finite;
+  if (options.clip_norm == 0) inputs.grad_scale = inverse;
   const std::vector<MomentForm> forms = FormsOfMoments(forward, options.optimizer);
   if (std::find(forms.begin(), forms.end(), MomentForm::kRounded) != forms.end())
     inputs.rounding = b.Input(kRoundingInput, {DType::kI64, {2}});
@@ -78,7 +86,8 @@ Status AppendOptimizer(GraphBuilder& b, const Graph& forward, const std::vector<
     own.form = forms[i];
     optimizer->append(b, params[i], grads[i], own, options.optimizer);
   }
-  if (options.average_decay > 0) AppendAverages(b, options.average_decay, inputs.step);
+  if (options.average_decay > 0) AppendAverages(b, options.average_decay, inputs.step, finite);
+  if (scale != nullptr) scale->Append(finite);
   return b.status();
 }
 
@@ -86,8 +95,11 @@ Status AppendOptimizer(GraphBuilder& b, const Graph& forward, const std::vector<
 struct Differentiated {
   std::unique_ptr<GraphBuilder> builder;  // in one place: the values point to it
   std::vector<Value> params;
-  std::vector<Value> grads;
+  std::vector<Value> grads;  // of the scaled loss, where there is a scale
   DType loss_dtype = DType::kF32;
+  std::optional<LossScale> scale = std::nullopt;
+
+  LossScale* scale_or_null() { return scale ? &*scale : nullptr; }
 };
 
 Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOptions& options) {
@@ -107,7 +119,9 @@ Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOp
     RIDGE_ASSIGN_OR_RETURN(loss, MixedLoss(b, facts, options.label_smoothing));
   }
   if (part) loss = loss * (1.0 / static_cast<double>(options.slices));
-  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(b, loss, d.params));
+  if (options.loss_scale) d.scale.emplace(b, *options.loss_scale);
+  const Value start = d.scale ? d.scale->Scaled(loss) : loss;
+  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(b, start, d.params));
   b.Output("loss", loss);
   if (facts.logits != kNoValue) b.Output("correct", CorrectSamples(b, facts));
   RIDGE_RETURN_IF_ERROR(b.status());
@@ -128,8 +142,8 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
     d.grads[i] =
         sums.Add(AccumulatorName(d.builder->graph().value(d.params[i].id).name), d.grads[i]);
   sums.AddOutputs();
-  RIDGE_RETURN_IF_ERROR(
-      AppendOptimizer(*d.builder, forward, d.params, d.grads, d.loss_dtype, options));
+  RIDGE_RETURN_IF_ERROR(AppendOptimizer(*d.builder, forward, d.params, d.grads, d.loss_dtype,
+                                        d.scale_or_null(), options));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(*d.builder).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph train = sums.Finish("train", std::move(needed));
@@ -137,15 +151,28 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
   return train;
 }
 
-// The accumulators sum over micro-batches and slices.
+// Whether the graph updates more than sums.
+bool HasStatistics(const Graph& graph) {
+  const std::vector<GraphUpdate>& updates = graph.updates();
+  return std::any_of(updates.begin(), updates.end(), [&](const GraphUpdate& update) {
+    return graph.value(update.variable).role != ValueRole::kGradient;
+  });
+}
+
+// The accumulators sum over micro-batches and slices.  Statistics are those of the micro-batches
+// up to the first whose gradients are not finite.
 Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
   Accumulators sums(*d.builder, options.slices);
   sums.AddOutputs();
+  std::vector<Value> totals;
   for (size_t i = 0; i < d.params.size(); ++i) {
     const Value sum = Accumulator(*d.builder, d.params[i]);
-    d.builder->Update(sum, sum + d.grads[i]);
+    totals.push_back(sum + d.grads[i]);
+    d.builder->Update(sum, totals.back());
   }
+  if (d.scale && HasStatistics(d.builder->graph()))
+    LossScale::SelectStatistics(*d.builder, LossScale::AllFinite(totals));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(*d.builder).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph micro = sums.Finish("micro", std::move(needed));
@@ -171,16 +198,28 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
     if (!b.ok()) return b.status();
     b.Update(sum, Expand(ScalarLike(sum, 0), sum.dims()));
   }
+  std::optional<LossScale> scale;
+  if (options.loss_scale) scale.emplace(b, *options.loss_scale);
   RIDGE_RETURN_IF_ERROR(AppendOptimizer(b, forward, params, std::move(grads),
-                                        forward.type(facts.loss).dtype, options));
+                                        forward.type(facts.loss).dtype, scale ? &*scale : nullptr,
+                                        options));
   RIDGE_ASSIGN_OR_RETURN(Graph graph, std::move(b).Build());
   return NamedGraph{"update", std::move(graph)};
+}
+
+Status CannotScale(const Graph& forward) {
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("{}: brings its own training step, to which the loss scale of "
+                            "--precision f16 cannot be added. hint: --precision bf16, or --loss: "
+                            "then the step is ridge's",
+                            forward.name));
 }
 
 // The training step of a graph that has its own, with the outputs that the trainer reads.
 Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardInfo& facts,
                                 const TrainingGraphOptions& options) {
   if (options.mixes_labels) return CannotMix(forward);
+  if (options.loss_scale) return CannotScale(forward);
   if (options.accumulate != 1 || options.clip_norm > 0) {
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("{}: brings its own training step, to which --{} cannot be added. "

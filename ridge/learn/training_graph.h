@@ -11,24 +11,25 @@
 // `micro` and `eval` sum their outputs that are one number (NamedGraph::slices).
 //
 // Inputs beyond the graph's own: `ridge.lr` f32[] (f64[] for a f64 loss), `ridge.step` i64[] (1 at
-// the first update), `ridge.rounding` i64[2] = {seed, step} (where moments are rounded at random),
-// `ridge.weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws
-// random numbers has an input `rng` i64[3] = {seed, step, first sample}.  Outputs: train and micro
-// `loss` and, for a classifier, `correct` (f32[], samples whose largest logit is the label's);
-// train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
-// and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it; also, where these
-// do not couple samples or the step has one slice, what metrics are counted from, by sample, with
-// the rows of all slices (NamedGraph::stacked_outputs): `logits` [batch, classes] where a sample
-// has one label, `said` [batch, H, W], the class of the largest logit, where a pixel has one,
-// `prediction`, `detections` of a detector, with ctc_loss `spelled` i64[batch, frames] (BestClasses
-// of ctc.h), or, where tokens are written of floats, `written` i64[batch, length], those of the
-// largest logits.
+// the first update; with a loss scale the graph counts itself), `ridge.rounding` i64[2] = {seed,
+// step} (where moments are rounded at random), `ridge.weight` f32[batch] (eval: 1, or 0 for
+// padding).  A graph that draws random numbers has an input `rng` i64[3] = {seed, step, first
+// sample}.  Outputs: train and micro `loss` and, for a classifier, `correct` (f32[], samples whose
+// largest logit is the label's); train and update `grad_norm` with clipping; eval `loss_sum`,
+// `correct_sum` and `weight_sum`, and, with ignored labels, `loss_weight_sum` and `label_sum`,
+// which replace it; also, where these do not couple samples or the step has one slice, what metrics
+// are counted from, by sample, with the rows of all slices (NamedGraph::stacked_outputs): `logits`
+// [batch, classes] where a sample has one label, `said` [batch, H, W], the class of the largest
+// logit, where a pixel has one, `prediction`, `detections` of a detector, with ctc_loss `spelled`
+// i64[batch, frames] (BestClasses of ctc.h), or, where tokens are written of floats, `written`
+// i64[batch, length], those of the largest logits.
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ridge/graph/named_graph.h"
+#include "ridge/learn/loss_scale.h"
 #include "ridge/learn/optimizers/optimizer.h"
 #include "ridge/learn/optimizers/rates.h"
 
@@ -50,6 +51,7 @@ struct TrainingGraphOptions {
   double average_decay = 0;            // of averages.h; 0: none
   double clip_norm = 0;                // 0: no clipping
   int64_t accumulate = 1;              // micro-batches an update
+  std::optional<LossScaleOptions> loss_scale = std::nullopt;
 
   // `forward` computes one of `slices` parts of the batch; the batch's loss is the mean of theirs,
   // or their sum.

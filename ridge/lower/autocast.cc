@@ -35,6 +35,7 @@ class ProductChooser {
       : graph_(graph),
         operands_(operands),
         kernels_(kernels),
+        narrow_(kernels.Multiplies(operands)),
         rates_(kernels.rules().RatesOf(operands)) {}
 
   std::vector<bool> Run() {
@@ -42,8 +43,9 @@ class ProductChooser {
     for (size_t n = 0; n < chosen.size(); ++n) {
       const Node& node = graph_.nodes()[n];
       chosen[n] = IsProduct(graph_, node) && PaysForCasts(graph_, node, rates_);
-      if (chosen[n] && IsConvolution(node)) AddConvolution(node);
+      if (chosen[n] && narrow_ && IsConvolution(node)) AddConvolution(node);
     }
+    if (!narrow_) return chosen;
     for (size_t n = 0; n < chosen.size(); ++n) {
       const Node& node = graph_.nodes()[n];
       if (chosen[n] && IsConvolution(node)) chosen[n] = lead_[ShapeOf(node)] >= 0;
@@ -87,14 +89,20 @@ class ProductChooser {
   const Graph& graph_;
   const DType operands_;
   KernelQuery& kernels_;
+  const bool narrow_;  // the device multiplies such operands
   const ReducedRates rates_;
   std::map<Shape, double> lead_;  // of 16 bits
 };
 
 class ProductCaster {
  public:
-  ProductCaster(const Graph& graph, DType operands, std::vector<bool> chosen)
-      : graph_(graph), operands_(operands), chosen_(std::move(chosen)), rewriter_(graph) {}
+  // `narrow`: products read `operands`; else f32 that is rounded to them.
+  ProductCaster(const Graph& graph, DType operands, bool narrow, std::vector<bool> chosen)
+      : graph_(graph),
+        operands_(operands),
+        narrow_(narrow),
+        chosen_(std::move(chosen)),
+        rewriter_(graph) {}
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
@@ -110,7 +118,7 @@ class ProductCaster {
       RIDGE_ASSIGN_OR_RETURN(inputs[i], CastOf(node.inputs[i], node));
     }
     AttrMap attrs = node.attrs;
-    attrs["out_dtype"] = std::string(DTypeName(DType::kF32));
+    if (narrow_) attrs["out_dtype"] = std::string(DTypeName(DType::kF32));
     return rewriter_.Emit(*node.op, std::move(inputs), std::move(attrs), node.outputs,
                           node.location);
   }
@@ -118,20 +126,28 @@ class ProductCaster {
   Result<ValueId> CastOf(ValueId id, const Node& reader) {
     const auto known = casts_.find(id);
     if (known != casts_.end()) return known->second;
-    static const OpDef& cast = *FindOp("cast");
-    AttrMap attrs = cast.attr_defaults;
-    attrs["to"] = std::string(DTypeName(operands_));
-    const std::string name =
-        rewriter_.FreshName(graph_.value(id).name + "." + DTypeName(operands_));
-    RIDGE_ASSIGN_OR_RETURN(
-        const ValueId made,
-        rewriter_.AddNamedNode(cast, {rewriter_.Map(id)}, std::move(attrs), name, reader.location));
+    const std::string& name = graph_.value(id).name;
+    RIDGE_ASSIGN_OR_RETURN(ValueId made, AddCast(rewriter_.Map(id), operands_, name, reader));
+    if (!narrow_) {
+      const std::string rounded = name + "." + DTypeName(operands_);
+      RIDGE_ASSIGN_OR_RETURN(made, AddCast(made, DType::kF32, rounded, reader));
+    }
     casts_[id] = made;
     return made;
   }
 
+  // NAME.TYPE
+  Result<ValueId> AddCast(ValueId from, DType to, const std::string& name, const Node& reader) {
+    static const OpDef& cast = *FindOp("cast");
+    AttrMap attrs = cast.attr_defaults;
+    attrs["to"] = std::string(DTypeName(to));
+    return rewriter_.AddNamedNode(cast, {from}, std::move(attrs),
+                                  rewriter_.FreshName(name + "." + DTypeName(to)), reader.location);
+  }
+
   const Graph& graph_;
   const DType operands_;
+  const bool narrow_;
   const std::vector<bool> chosen_;  // by node
   GraphRewriter rewriter_;
   std::map<ValueId, ValueId> casts_;  // by old value
@@ -142,7 +158,7 @@ class ProductCaster {
 Result<Graph> AutocastMatmuls(Graph graph, DType operands, KernelQuery& kernels) {
   std::vector<bool> chosen = ProductChooser(graph, operands, kernels).Run();
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) return graph;
-  return ProductCaster(graph, operands, std::move(chosen)).Run();
+  return ProductCaster(graph, operands, kernels.Multiplies(operands), std::move(chosen)).Run();
 }
 
 }  // namespace ridge

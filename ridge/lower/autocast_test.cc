@@ -69,6 +69,57 @@ TEST(ProductsInBf16, CastEachOperandOnceAndGiveF32) {
 )");
 }
 
+// Of a device without products of f16.
+class WithoutF16 : public Kernels {
+ public:
+  using Kernels::Kernels;
+  bool Multiplies(DType operands) const override { return operands != DType::kF16; }
+};
+
+TEST(ProductsInF16, AreThoseOfRoundedF32WhereTheDeviceHasNone) {
+  WithoutF16 kernels;
+  const Graph graph = Parse(kTwoProducts);
+  const Result<Graph> rounded = AutocastMatmuls(graph, DType::kF16, kernels);
+  ASSERT_TRUE(rounded.ok()) << rounded.status().message();
+  EXPECT_EQ(PrintGraph(*rounded), R"(graph g
+  x = input f32[96,128]
+  w = parameter f32[128,128] init=normal(1.0)
+  bias = parameter f32[128] init=normal(1.0)
+  x.f16 = cast(x, to="f16")
+  x.f16.f32 = cast(x.f16, to="f32")
+  w.f16 = cast(w, to="f16")
+  w.f16.f32 = cast(w.f16, to="f32")
+  h = matmul(x.f16.f32, w.f16.f32, bias)
+  r = relu(h)
+  r.f16 = cast(r, to="f16")
+  r.f16.f32 = cast(r.f16, to="f32")
+  y = matmul(r.f16.f32, w.f16.f32)
+  output y
+)");
+  Kernels narrow;
+  const Result<Graph> low = AutocastMatmuls(graph, DType::kF16, narrow);
+  ASSERT_TRUE(low.ok()) << low.status().message();
+  Tensor x({DType::kF32, {96, 128}});
+  for (int64_t i = 0; i < x.elements(); ++i)
+    StoreFromDouble(DType::kF32, x.mutable_data(), i, std::sin(0.1 * static_cast<double>(i)));
+  const auto a = EvaluateGraph(*rounded, {{"x", x}}), b = EvaluateGraph(*low, {{"x", x}});
+  ASSERT_TRUE(a.ok() && b.ok());
+  const Tensor& ya = (*a)[static_cast<size_t>(rounded->outputs()[0].value)];
+  const Tensor& yb = (*b)[static_cast<size_t>(low->outputs()[0].value)];
+  for (int64_t i = 0; i < ya.elements(); ++i) ASSERT_EQ(ya.at(i), yb.at(i)) << i;
+}
+
+// f32 has no algorithm there that 16 bits would lose.
+TEST(ProductsInF16, AreConvolutionsTooWhereTheDeviceHasNone) {
+  WithoutF16 kernels("conv");
+  const Result<Graph> low =
+      AutocastMatmuls(Parse("graph g\n  x = input f32[2,64,8,8]\n  w = parameter f32[64,64,3,3]\n"
+                            "  y = conv(x, w)\n  output y\n"),
+                      DType::kF16, kernels);
+  ASSERT_TRUE(low.ok()) << low.status().message();
+  EXPECT_NE(low->FindValue("w.f16.f32"), kNoValue);
+}
+
 // Rounding both operands once is all that happens: the sums are not rounded to bf16.
 TEST(ProductsInBf16, AddUpInF32) {
   const Graph low =

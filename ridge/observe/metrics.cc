@@ -84,6 +84,10 @@ std::string MetricsLine(const MetricsReport& report) {
       JsonNumber(report.step_s));
   line += InputStagesJson(report.input_stages);
   line += CountersJson(report.gpu);
+  if (const auto& scaling = report.loss_scaling) {
+    line += fmt::format(R"(,"loss_scale":{},"skipped_steps":{})", JsonNumber(scaling->scale),
+                        scaling->skipped_steps);
+  }
   line += LossText(report.loss);
   for (const auto& [name, value] : {std::pair("loss", report.evaluation_loss),
                                     std::pair("accuracy", report.evaluation_accuracy)}) {
@@ -150,6 +154,8 @@ MetricsReport ReadReport(const Json& json) {
   report.samples_s = NumberAt(json, "samples_s");
   report.input_wait = NumberAt(json, "input_wait");
   report.step_s = NumberAt(json, "step_s");
+  if (const auto scale = OptionalAt(json, "loss_scale"))
+    report.loss_scaling = {*scale, json.value("skipped_steps", int64_t{0})};
   if (json.contains("input_stages")) report.input_stages = ReadStages(json.at("input_stages"));
   if (json.contains("gpu")) report.gpu = ReadCounters(json.at("gpu"));
   for (const std::string data : {"validation", "test"}) {

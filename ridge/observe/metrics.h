@@ -15,6 +15,7 @@
 #include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/observe/evaluation_record.h"
+#include "ridge/observe/loss_scaling.h"
 
 namespace ridge {
 
@@ -30,6 +31,8 @@ struct MetricsReport {
   StageSeconds input_stages = {};
   double step_s = 0;        // median
   DeviceCounters gpu = {};  // "gpu":{"utilization":0.97,"power_w":412}; empty: not there
+  // "loss_scale":32768,"skipped_steps":0, only with a loss scale.
+  std::optional<LossScaling> loss_scaling = {};
   // Of an evaluation, only in a line after one: keys `validation_loss` and `validation_accuracy`,
   // or, of the test set, `test_loss` and `test_accuracy`.
   std::string evaluated_on = "validation";

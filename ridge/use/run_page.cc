@@ -185,6 +185,12 @@ std::string Charts(const RunCurves& curves) {
   text += single("Input wait, %", [&](const Report& r) { return percent(Value(r.input_wait)); });
   text += single("GPU load, %", [&](const Report& r) { return percent(r.gpu.utilization); });
   text += single("GPU power, W", [](const Report& r) { return r.gpu.power_w; });
+  text += single("Loss scale", [](const Report& r) {
+    return r.loss_scaling ? Value(r.loss_scaling->scale) : Value();
+  });
+  text += single("Skipped updates", [](const Report& r) {
+    return r.loss_scaling ? Value(static_cast<double>(r.loss_scaling->skipped_steps)) : Value();
+  });
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">\n" + text + "</div>\n";
 }
 

@@ -9,11 +9,10 @@ namespace ridge::crossing {
 std::string TextOf(const Setting& s) {
   return fmt::format(
       "slices {}{}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state "
-      "{}, "
-      "passes "
-      "{}",
+      "{}, scaled {}, passes {}",
       s.slices, s.tree ? " in a tree" : "", s.accumulate, s.in_place ? "on" : "off", s.lanes,
-      s.layout ? "on" : "off", s.recompute, s.optimizer, s.state, s.passes ? "on" : "off");
+      s.layout ? "on" : "off", s.recompute, s.optimizer, s.state, s.scaled ? "on" : "off",
+      s.passes ? "on" : "off");
 }
 
 std::vector<Setting> DrawSettings(uint64_t seed, int count) {
@@ -22,7 +21,8 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
   static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "full:1KiB", "full"};
   static constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
   static constexpr const char* kStates[] = {"f32", "bf16", "8bit"};
-  std::vector<Setting> settings = {{}, {4, 1, false, true, 2, true, "full", "adam", "f32", true}};
+  std::vector<Setting> settings = {{},
+                                   {4, 1, false, true, 2, true, "full", "adam", "f32", true, true}};
   while (static_cast<int>(settings.size()) < count) {
     Setting s;
     s.slices = int64_t{1} << below(3);
@@ -35,6 +35,7 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
     s.passes = below(4) != 0;
     s.tree = s.slices > 1 && s.accumulate == 1 && (seed + settings.size()) % 2 == 0;
     if (s.optimizer != "sgd") s.state = kStates[below(3)];
+    s.scaled = below(3) == 0;
     settings.push_back(s);
   }
   return settings;
@@ -57,6 +58,7 @@ std::vector<Setting> Simpler(const Setting& setting) {
   with([](Setting& s) { s.recompute = "off"; });
   with([](Setting& s) { s.optimizer = "sgd", s.state = "f32"; });
   with([](Setting& s) { s.state = "f32"; });
+  with([](Setting& s) { s.scaled = false; });
   with([](Setting& s) { s.passes = false; });
   return simpler;
 }

@@ -17,6 +17,7 @@ struct Setting {
   std::string recompute = "off";
   std::string optimizer = "sgd";
   std::string state = "f32";  // --optimizer-state
+  bool scaled = false;        // loss_scale.h
   bool passes = true;         // without: the graph as it was differentiated
 };
 

@@ -46,6 +46,8 @@ TrainingGraphOptions OptionsOf(const Setting& setting) {
   options.optimizer.least_coded = 1;
   if (setting.optimizer.starts_with("adam")) options.optimizer.epsilon = kEpsilon;
   options.accumulate = setting.accumulate;
+  // Small enough to be tame, and another one in each update.
+  if (setting.scaled) options.loss_scale = LossScaleOptions{.scale = 64, .growth_interval = 1};
   options.slices = setting.slices;
   if (setting.tree) options.share = SliceShare{setting.slices, 0, 1};
   return options;

@@ -50,13 +50,15 @@ struct Left {
   std::string parameters, state;
 };
 
-Result<Left> TrainOn(Backend& backend, const std::string& model) {
+Result<Left> TrainOn(Backend& backend, const std::string& model,
+                     const std::string& precision = "f32") {
   const TempFolder folder;
   TrainRequest request;
   request.options.model = model;
   request.options.data = "synthetic";
   request.options.batch = 2;
   request.options.steps = 6;
+  request.options.precision = precision;
   request.options.slices = "1";
   request.options.recompute = "off";
   request.options.out = folder.File("run");
@@ -114,7 +116,7 @@ const cuda::LibrarySearch kFakeFolder = {{RIDGE_FAKE_CUDA_FOLDER}, {}};
 
 // With kernels of CUDA, cached in `folder`, and NVIDIA's libraries where `libraries` says so.
 Result<Left> TrainOnCuda(const FakeGpu& gpu, const std::string& model, const std::string& folder,
-                         bool libraries) {
+                         bool libraries, const std::string& precision = "f32") {
   RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
                          cuda::KernelCompiler::Open(gpu.device->gpu(), folder, kFakeFolder));
   cuda::KernelLibraries opened;
@@ -123,8 +125,8 @@ Result<Left> TrainOnCuda(const FakeGpu& gpu, const std::string& model, const std
         opened, cuda::OpenLibraries(*gpu.device, kFakeFolder, [](const std::string&) {}));
   }
   EXPECT_EQ(opened.empty(), !libraries);
-  return TrainOn(*cuda::MakeCudaBackend(*gpu.device, std::move(compiler), std::move(opened)),
-                 model);
+  return TrainOn(*cuda::MakeCudaBackend(*gpu.device, std::move(compiler), std::move(opened)), model,
+                 precision);
 }
 
 void ExpectTrainsAsTheReference(const std::string& model, bool libraries) {
@@ -154,6 +156,23 @@ TEST(CudaTraining, OurKernelsTrainAsTheReferenceDoes) {
 // The logits are padded: 1,027 is no multiple of 8.
 TEST(CudaTraining, ProductsByCublasLtTrainAsTheReferenceDoes) {
   ExpectTrainsAsTheReference("mlp:hidden=8,layers=1,inputs=12,classes=1027", /*libraries=*/true);
+}
+
+// Products, attention and what is stored between them in f16.
+TEST(CudaTraining, InF16TrainsAsTheReferenceDoes) {
+  const TempFolder cache;
+  const std::string model = "gpt:vocab=16,context=64,hidden=128,layers=1,heads=2";
+  const std::unique_ptr<Backend> reference = MakeReferenceBackend();
+  const Result<Left> f32 = TrainOn(*reference, model), f16 = TrainOn(*reference, model, "f16");
+  ASSERT_TRUE(f32.ok() && f16.ok()) << f16.status().message();
+  EXPECT_NE(f32->losses, f16->losses);
+  EXPECT_LT(Distance(f32->losses, f16->losses), 1e-3);
+  for (const bool libraries : {false, true}) {
+    const FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}});
+    const Result<Left> have = TrainOnCuda(gpu, model, cache.File("cubin"), libraries, "f16");
+    ASSERT_TRUE(have.ok()) << have.status().message();
+    EXPECT_LT(Distance(f16->losses, have->losses), 1e-3) << libraries;
+  }
 }
 
 TEST(CudaTraining, AFailedKernelEndsTheRunWithTheDriversError) {

@@ -47,6 +47,8 @@ Result<Options> ParseOptions(const std::string& text) {
       options.streams = static_cast<int>(number);
     } else if (key == "accumulate") {
       options.graph.accumulate = number;
+    } else if (word == "loss_scale") {
+      options.graph.loss_scale = LossScaleOptions();
     } else if (key == "clip") {
       options.graph.clip_norm = static_cast<double>(number);
     } else {

@@ -1,7 +1,8 @@
 // PlanText: the command `plan` of a text case.
 //
 //   plan                          the graph as one step, on the reference backend
-//   plan train [slices=N] [accumulate=N] [clip=X] [streams=N] [ranks=N] [rank=N] [overlap]
+//   plan train [slices=N] [accumulate=N] [clip=X] [loss_scale] [streams=N] [ranks=N] [rank=N]
+//              [overlap]
 //                              its training steps with sgd, after all passes
 //
 // The text has the bytes of each region, then one line a node in the order in which they run:

@@ -16,6 +16,8 @@
 namespace ridge {
 namespace {
 
+std::vector<std::pair<int, int>> InPlace() { return {{0, 0}, {1, 2}, {2, 3}, {3, 7}, {4, 8}}; }
+
 Status CheckMoments(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckMoment(call, kAdamM));
   RIDGE_RETURN_IF_ERROR(CheckMoment(call, kAdamV));
@@ -31,6 +33,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& param = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckParamAndGrad(call, /*lr=*/4));
   RIDGE_RETURN_IF_ERROR(CheckMoments(call));
+  RIDGE_RETURN_IF_ERROR(CheckApply(call, kAdamApply));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 5, "step", {DType::kI64, {}}, "the number of updates"));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "beta1", 1));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "beta2", 1));
@@ -51,15 +54,18 @@ Cost EstimateCost(const OpCall& call) {
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
+  if (KeepsValues(call, kAdamApply, InPlace(), in, out)) return;
   const double *param = in[0], *grad = in[1];
   const double lr = in[4][0], step = in[5][0];
   const double beta1 = call.number("beta1"), beta2 = call.number("beta2");
   const double epsilon = call.number("epsilon"), weight_decay = call.number("weight_decay");
   const bool decoupled = call.integer("decoupled") != 0;
+  const double scale = GradScale(call, kAdamApply, in);
   const double correction1 = 1 - std::pow(beta1, step);
   const double correction2 = std::sqrt(1 - std::pow(beta2, step));
   for (int64_t i = 0; i < call.inputs[0].elements(); ++i) {
-    const double g = decoupled ? grad[i] : grad[i] + weight_decay * param[i];
+    const double scaled = scale * grad[i];
+    const double g = decoupled ? scaled : scaled + weight_decay * param[i];
     const double decayed = decoupled ? param[i] * (1 - lr * weight_decay) : param[i];
     const double new_m = beta1 * LoadMoment(call, kAdamM, in, i) + (1 - beta1) * g;
     const double new_v = beta2 * LoadMoment(call, kAdamV, in, i) + (1 - beta2) * g * g;
@@ -91,8 +97,10 @@ OpDef AdamUpdateDef() {
           "and param is first scaled by 1 - lr*weight_decay. step is 1 at the first update; m "
           "and v start with zeros. lr is f32[] or f64[]. m and v may be bf16, rounded at random by "
           "rng i64[2] = seed, step and `stream`, or u8, 8-bit dynamic codes with an absmax for "
-          "each 256 elements.",
-      .input_names = {"param", "grad", "m", "v", "lr", "step", "rng?", "m_absmax?", "v_absmax?"},
+          "each 256 elements. grad is first multiplied by grad_scale; where "
+          "apply is false all of them stay as they are.",
+      .input_names = {"param", "grad", "m", "v", "lr", "step", "rng?", "m_absmax?", "v_absmax?",
+                      "apply?", "grad_scale?"},
       .output_names = {"new_param", "new_m", "new_v", "new_m_absmax", "new_v_absmax"},
       .attr_defaults = {{"beta1", 0.9},
                         {"beta2", 0.999},
@@ -103,7 +111,7 @@ OpDef AdamUpdateDef() {
       .cost_class = CostClass::kOptimizer,
       .infer_types = InferTypes,
       .cost = EstimateCost,
-      .in_place = {{0, 0}, {1, 2}, {2, 3}, {3, 7}, {4, 8}},
+      .in_place = InPlace(),
       .recompute = Recompute::kNever,
       .shared_axes = FindSharedAxes,
       .reference = Reference,

@@ -17,12 +17,14 @@ namespace ridge {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+std::vector<std::pair<int, int>> InPlace() { return {{0, 0}, {1, 3}, {2, 5}}; }
 
 // param, grad: one float type.  momentum_buffer: the same, or bf16 or u8.  lr: f32[] or f64[].
 // Outputs: as param, the buffer and, of u8, its absmax.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& param = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckParamAndGrad(call, /*lr=*/2));
+  RIDGE_RETURN_IF_ERROR(CheckApply(call, kSgdApply));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "momentum", kInfinity));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "weight_decay", kInfinity));
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "nesterov"));
@@ -54,13 +56,15 @@ Cost EstimateCost(const OpCall& call) {
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
+  if (KeepsValues(call, kSgdApply, InPlace(), in, out)) return;
   const double *param = in[0], *grad = in[1];
   const bool has_buffer = call.has_input(3);
   const double lr = in[2][0], momentum = call.number("momentum");
   const double weight_decay = call.number("weight_decay");
   const bool nesterov = call.integer("nesterov") != 0;
+  const double scale = GradScale(call, kSgdApply, in);
   for (int64_t i = 0; i < call.inputs[0].elements(); ++i) {
-    double g = grad[i] + weight_decay * param[i];
+    double g = scale * grad[i] + weight_decay * param[i];
     if (has_buffer) {
       const double b = momentum * LoadMoment(call, kSgdBuffer, in, i) + g;
       g = nesterov ? g + momentum * b : b;
@@ -90,14 +94,16 @@ OpDef SgdUpdateDef() {
           "= momentum*b + g and g = b' (g + momentum*b' with nesterov); param' = param - lr*g. "
           "The buffer starts with zeros. lr is f32[] or f64[]. The buffer may be bf16, rounded at "
           "random by rng i64[2] = seed, step and `stream`, or u8, 8-bit dynamic codes with an "
-          "absmax for each 256 elements.",
-      .input_names = {"param", "grad", "lr", "momentum_buffer?", "rng?", "momentum_buffer_absmax?"},
+          "absmax for each 256 elements. grad is first multiplied by grad_scale; "
+          "where apply is false all of them stay as they are.",
+      .input_names = {"param", "grad", "lr", "momentum_buffer?", "rng?", "momentum_buffer_absmax?",
+                      "apply?", "grad_scale?"},
       .output_names = {"new_param", "new_momentum_buffer", "new_momentum_buffer_absmax"},
       .attr_defaults = {{"momentum", 0.0}, {"nesterov", 0}, {"weight_decay", 0.0}, {"stream", 0}},
       .cost_class = CostClass::kOptimizer,
       .infer_types = InferTypes,
       .cost = EstimateCost,
-      .in_place = {{0, 0}, {1, 3}, {2, 5}},
+      .in_place = InPlace(),
       .recompute = Recompute::kNever,
       .shared_axes = FindSharedAxes,
       .reference = Reference,

@@ -3,6 +3,7 @@
 //   adamw: g = grad, param = param * (1 - lr * weight_decay)
 //   m = beta1 * m + (1 - beta1) * g,  v = beta2 * v + (1 - beta2) * g^2
 //   param = param - lr / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^step)) + epsilon)
+#include "ridge/graph/ops/shared/optimizer.h"
 #include "ridge/learn/optimizers/moments.h"
 #include "ridge/learn/optimizers/optimizer.h"
 
@@ -22,6 +23,7 @@ void Append(GraphBuilder& b, Value param, Value grad, const UpdateInputs& inputs
                    {"weight_decay", weight_decay},
                    {"decoupled", decoupled}};
   AddForm(inputs, name, {m, v}, arguments, attrs);
+  AddApply(inputs, kAdamApply, arguments);
   const std::vector<Value> updated = OpOutputs("adam_update", arguments, attrs, name);
   if (!b.ok()) return;
   b.Update(param, updated[0]);

@@ -56,6 +56,13 @@ void AddForm(const UpdateInputs& inputs, const std::string& node,
   for (const Moment& moment : moments) arguments.push_back(moment.absmax);
 }
 
+void AddApply(const UpdateInputs& inputs, size_t at, std::vector<Value>& arguments) {
+  if (!inputs.apply.valid()) return;
+  arguments.resize(at);
+  arguments.push_back(inputs.apply);
+  arguments.push_back(inputs.grad_scale);
+}
+
 void UpdateMoments(GraphBuilder& b, const std::vector<Moment>& moments,
                    const std::vector<Value>& updated) {
   size_t next = 1;

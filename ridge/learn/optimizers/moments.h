@@ -32,6 +32,10 @@ Moment AddMoment(GraphBuilder& b, Value param, const std::string& suffix, Moment
 void AddForm(const UpdateInputs& inputs, const std::string& node,
              const std::vector<Moment>& moments, std::vector<Value>& arguments, AttrMap& attrs);
 
+// Appends inputs.apply and inputs.grad_scale, where apply is given, as operands `at` and the next.
+// REQUIRES: no more than `at` before them.
+void AddApply(const UpdateInputs& inputs, size_t at, std::vector<Value>& arguments);
+
 // `updated`: the outputs of the update: the parameter, the moments, the absmax of each.
 void UpdateMoments(GraphBuilder& b, const std::vector<Moment>& moments,
                    const std::vector<Value>& updated);

@@ -26,9 +26,11 @@ struct OptimizerOptions {
 
 // What the update of a parameter reads beside it and its gradient.
 struct UpdateInputs {
-  Value lr;        // f32[] or f64[]
-  Value step;      // i64[]: 1 at the first update
-  Value rounding;  // i64[2]: seed, step; invalid where no moment is rounded at random
+  Value lr;          // f32[] or f64[]
+  Value step;        // i64[]: 1 at the first update
+  Value rounding;    // i64[2]: seed, step; invalid where no moment is rounded at random
+  Value apply;       // bool[]: whether the update happens; invalid: always
+  Value grad_scale;  // f32[]: what gradients are multiplied by; invalid: 1
   MomentForm form = MomentForm::kWhole;  // of the parameter's moments
 };
 

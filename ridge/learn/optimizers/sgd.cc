@@ -2,6 +2,7 @@
 //   g = grad + weight_decay * param
 //   buffer = momentum * buffer + g      (starts with zeros, which is PyTorch's start with g)
 //   param = param - lr * buffer         (nesterov: lr * (g + momentum * buffer))
+#include "ridge/graph/ops/shared/optimizer.h"
 #include "ridge/learn/optimizers/moments.h"
 #include "ridge/learn/optimizers/optimizer.h"
 
@@ -22,6 +23,7 @@ void AppendSgd(GraphBuilder& b, Value param, Value grad, const UpdateInputs& inp
     arguments.push_back(buffers[0].state);
     AddForm(inputs, name, buffers, arguments, attrs);
   }
+  AddApply(inputs, kSgdApply, arguments);
   const std::vector<Value> updated = OpOutputs("sgd_update", arguments, attrs, name);
   if (!b.ok()) return;
   b.Update(param, updated[0]);

@@ -36,6 +36,8 @@ DType NamedOperands(const std::string& precision) {
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
   const DType operands = NamedOperands(precision);
   if (operands == DType::kF32 || machine.query().Multiplies(operands)) return operands;
+  // Its products are f32's, of rounded operands (lower/autocast.h).
+  if (operands == DType::kF16 && machine.in_host_memory()) return operands;
   if (precision == "auto") return DType::kF32;
   return Status(ErrorCode::kUnsupported,
                 fmt::format("--precision {0}: this device has no instructions for products of {0}"

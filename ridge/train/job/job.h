@@ -62,7 +62,7 @@ Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, co
 DType NamedOperands(const std::string& precision);
 
 // The same on a machine: `auto`, before PlanJob() decides, is bf16 if the device supports it, else
-// f32.  Fails with kUnsupported for 16 bits that it does not support.
+// f32.  Fails with kUnsupported for 16 bits that it does not support; f16 runs on every CPU.
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
 
 // Runs the passes over each graph, then plans.  Products of f32 read `operands`.

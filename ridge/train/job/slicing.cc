@@ -181,6 +181,11 @@ class TrainingJobGraphs : public JobGraphs {
     options.average_decay = q_.options.ema;
     options.clip_norm = q_.options.clip_norm;
     options.accumulate = q_.options.accumulate;
+    // What is known of other programs was fitted without one.
+    const std::string& program = q_.machine.software.id;
+    if (program.empty() || program == kOwnSoftware) {
+      RIDGE_ASSIGN_OR_RETURN(options.loss_scale, LossScaleOf(q_.options));
+    }
     options.slices = slices;
     options.share = ShareOf(slices);
     options.wire = q_.options.wire == "bf16" ? DType::kBF16 : DType::kF32;

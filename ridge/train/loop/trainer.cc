@@ -436,8 +436,7 @@ Status TrainRun::Prepare() {
   return job_.fits() ? Status() : Refuse();
 }
 
-// A resumed run chooses its kernels by its stored times: the machine's times may have changed
-// since.
+// A resumed run chooses kernels by its stored times: the machine's may have changed since.
 Status TrainRun::TakeKernels() {
   if (!resume_ || options_.kernels != "tuned") return Status();
   RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder_->File("kernels.json")));
@@ -736,6 +735,7 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
       MeasuredSlotBytes() + machine_.Counted(data_.held_bytes + result.pipeline_bytes);
   summary.measured.energy_j = result.energy_j;
   summary.skipped_samples = data_.dropped_per_epoch;
+  summary.loss_scaling = result.loss_scaling;
   if (result.stopped_early && result.state.best_evaluation) {
     const BestResult& best = *result.state.best_evaluation;
     summary.stopped_early = {result.state.evaluations_since_best, best.metric, best.value,

@@ -14,6 +14,7 @@
 #include "ridge/dist/rank_doing.h"
 #include "ridge/observe/metric_names.h"
 #include "ridge/plan/tree_sums.h"
+#include "ridge/train/loop/read_loss_scaling.h"
 #include "ridge/train/loop/stop_signal.h"
 
 namespace ridge {
@@ -84,6 +85,8 @@ StepRunner::Hooks TrainingLoop::Hooks() {
 }
 
 Result<LoopResult> TrainingLoop::Run() {
+  const std::string doubt = ConstantScaleDoubt(job_.options);
+  if (!doubt.empty() && ranks_.leads()) request_.observer->OnWarning(doubt);
   started_s_ = saved_s_ = MonotonicSeconds();
   wall_before_s_ = state_.wall_s;
   epoch_ended_ = state_.step > 0 && state_.position.next_batch == 0;
@@ -218,9 +221,12 @@ Status TrainingLoop::LossFailure(const Status& status, int step, int slot) {
                             : first->empty() ? "none when the step is run again"
                                              : *first;
   return Status(ErrorCode::kFailed,
-                fmt::format("step {}: {}; first non-finite value: {}. hint: a smaller --lr, "
+                fmt::format("step {}: {}; first non-finite value: {}. hint: {}a smaller --lr, "
                             "--clip-norm 1, or look for NaN in the data",
-                            state_.step + 1, status.message(), where));
+                            state_.step + 1, status.message(), where,
+                            job_.operands == DType::kF16
+                                ? "--precision bf16, which has larger numbers than 65504, "
+                                : ""));
 }
 
 // At all ranks; none of them has the whole step, to look for the node.
@@ -244,7 +250,8 @@ int64_t TrainingLoop::Epoch() const { return state_.position.epoch + (epoch_ende
 Status TrainingLoop::AfterUpdate() {
   ReportStep();
   const bool evaluate = EvaluationDue();
-  if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
+  if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done())
+    RIDGE_RETURN_IF_ERROR(Report());
   if (Done() || epoch_ended_) RIDGE_RETURN_IF_ERROR(AddHistograms());
   // The loader stops and drops its prefetched batches when an evaluation needs the slots, or when
   // an epoch ends before the data (the last batches fill no group).
@@ -320,13 +327,34 @@ StageSeconds TrainingLoop::WindowStages() const {
   return runner_.loader().stage_seconds().Since(stages_before_);
 }
 
-void TrainingLoop::Report() {
+Status TrainingLoop::Report() {
   last_report_ = WindowReport();
   stages_before_ = runner_.loader().stage_seconds();
   result_.loss = last_report_.loss;
-  request_.log->AddReport(last_report_);
+  MetricsReport logged = last_report_;
+  RIDGE_ASSIGN_OR_RETURN(logged.loss_scaling, Scaling());
+  request_.log->AddReport(logged);
   counters_.EndReport();
   state_.window = {};
+  return Status();
+}
+
+// Warns once where overflows have made the scale low.
+Result<std::optional<LossScaling>> TrainingLoop::Scaling() {
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<LossScaling> scaling,
+                         ReadLossScaling(executor_, job_.options, state_.step));
+  result_.loss_scaling = scaling;
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<LossScaleOptions> asked, LossScaleOf(job_.options));
+  // One that has grown is as large as gradients allow.
+  const bool shrank = scaling && asked && asked->dynamic && scaling->scale < asked->scale;
+  const std::string doubt = shrank ? LossScaleDoubt(scaling->scale) : "";
+  if (doubt.empty() || told_of_scale_) return scaling;
+  told_of_scale_ = true;
+  request_.observer->OnWarning(
+      fmt::format("step {}: {}, and {} updates have overflowed. hint: --precision bf16, a smaller "
+                  "--lr, or --clip-norm 1",
+                  state_.step, doubt, scaling->skipped_steps));
+  return scaling;
 }
 
 int64_t TrainingLoop::PipelineBytes() const {

@@ -75,6 +75,7 @@ struct LoopResult {
   // Mean over the epochs that ran completely, with evaluations and without checkpoints.
   std::optional<double> epoch_s;
   double loss = 0;  // of the last report
+  std::optional<LossScaling> loss_scaling = {};
   // Of the pipelines, measured: those of training and of evaluations, one of which runs at a time.
   int64_t pipeline_bytes = 0;
   std::optional<double> energy_j;  // of the device, from the first update to the last checkpoint
@@ -113,7 +114,8 @@ class TrainingLoop {
   void ReportStep();
   MetricsReport WindowReport() const;
   StageSeconds WindowStages() const;
-  void Report();
+  Status Report();
+  Result<std::optional<LossScaling>> Scaling();
   int64_t PipelineBytes() const;
   void WriteHistograms();
   Status AddHistograms();
@@ -159,6 +161,7 @@ class TrainingLoop {
   double saving_s_ = 0;  // of checkpoints and histograms, within the epoch
   int64_t epochs_timed_ = 0;
   bool epoch_is_whole_ = false;
+  bool told_of_scale_ = false;  // that it is low
   int64_t saved_step_ = -1, evaluated_step_ = -1;
   double saved_s_ = 0;  // time of the last checkpoint, or of the start
 };

@@ -77,14 +77,22 @@ bool IsGpu(const TrainOptions& o) { return o.device == "cuda" || o.device.starts
 // Devices that are not here may have more.
 Status CheckPrecision(const TrainOptions& o) {
   const bool is_here = o.device == "cpu" || IsGpu(o);
-  const bool runs = o.precision != "f16" && (o.precision != "tf32" || IsGpu(o));
-  if (!is_here || runs) return Status();
-  const char* why = o.precision == "f16"
-                        ? "nothing here trains in f16; bf16 takes the same bytes and needs no loss "
-                          "scaling"
-                        : "tf32 is of NVIDIA GPUs; the CPU trains in f32 or bf16";
-  return Status(ErrorCode::kUnsupported,
-                fmt::format("--precision {}: {}. hint: --precision auto", o.precision, why));
+  const bool splits = o.precision == "f16" && !o.mesh.empty();
+  if (!is_here || (!splits && (o.precision != "tf32" || IsGpu(o)))) return Status();
+  const char* why = splits ? "all gradients together decide on the loss scale, and a --mesh has "
+                             "parts of them. hint: --precision bf16"
+                           : "tf32 is of NVIDIA GPUs; the CPU trains in f32, bf16 or f16. hint: "
+                             "--precision auto";
+  return Status(ErrorCode::kUnsupported, fmt::format("--precision {}: {}", o.precision, why));
+}
+
+Status CheckLossScale(const TrainOptions& o) {
+  RIDGE_RETURN_IF_ERROR(ParseLossScale(o.loss_scale).status());
+  if (o.loss_scale.empty() || o.precision == "f16") return Status();
+  return InvalidArgument(
+      fmt::format("--loss-scale is '{}'; it is of --precision f16, and --precision is {}. hint: "
+                  "leave it out",
+                  o.loss_scale, o.precision));
 }
 
 Status CheckGpuOptions(const TrainOptions& o) {
@@ -240,6 +248,12 @@ std::optional<double> HeldOutFraction(const std::string& validation) {
   const double value = std::strtod(validation.c_str(), &end);
   if (validation.empty() || *end != '\0') return std::nullopt;
   return value;
+}
+
+Result<std::optional<LossScaleOptions>> LossScaleOf(const TrainOptions& options) {
+  if (options.precision != "f16") return {std::nullopt};
+  RIDGE_ASSIGN_OR_RETURN(const LossScaleOptions scale, ParseLossScale(options.loss_scale));
+  return {scale};
 }
 
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts) {
@@ -482,6 +496,7 @@ Status CheckOptions(const TrainOptions& options) {
     return InvalidArgument("--epochs and --steps exclude each other; give one");
   RIDGE_RETURN_IF_ERROR(CheckValues(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options));
+  RIDGE_RETURN_IF_ERROR(CheckLossScale(options));
   RIDGE_RETURN_IF_ERROR(CheckGpuOptions(options));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();

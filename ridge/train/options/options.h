@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ridge/core/status.h"
+#include "ridge/learn/loss_scale.h"
 #include "ridge/learn/optimizers/optimizer.h"
 #include "ridge/train/options/schedules/schedule.h"
 
@@ -68,6 +69,7 @@ struct TrainOptions {
   int64_t warmup = 0;
   double clip_norm = 0;  // 0: no clipping
   std::string precision = "f32";
+  std::string loss_scale;  // of f16: see learn/loss_scale.h; empty: dynamic
   std::string device = "cpu";
   std::string device_memory;        // "": the share of DeviceMemory
   std::string launch = "graph";     // of a GPU's kernels: graph, single, sync
@@ -109,6 +111,9 @@ std::optional<double> HeldOutFraction(const std::string& validation);
 
 // {"sequence=128"} -> {sequence: 128}.  Fails with kInvalidArgument.
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts);
+
+// The loss scale of --precision f16; none for others.  Fails with kInvalidArgument.
+Result<std::optional<LossScaleOptions>> LossScaleOf(const TrainOptions& options);
 
 // "64,128" -> {64, 128}; none for "".  Fails with kInvalidArgument unless they ascend from 1.
 Result<std::vector<int64_t>> ParseBucket(const std::string& text);

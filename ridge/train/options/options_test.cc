@@ -207,9 +207,32 @@ TEST(OptionsTest, WhatIsOfAGpuIsRefusedOnTheCpuAndTheOtherWayRound) {
   options.precision = "tf32";
   EXPECT_TRUE(CheckOptions(options).ok());
   options.precision = "f16";
+  EXPECT_TRUE(CheckOptions(options).ok());
+  options.mesh = "d=2";
   EXPECT_EQ(CheckOptions(options).message(),
-            "--precision f16: nothing here trains in f16; bf16 takes the same bytes and needs no "
-            "loss scaling. hint: --precision auto");
+            "--precision f16: all gradients together decide on the loss scale, and a --mesh has "
+            "parts of them. hint: --precision bf16");
+}
+
+TEST(OptionsTest, ALossScaleIsOfF16) {
+  TrainOptions options = Valid();
+  EXPECT_FALSE(LossScaleOf(options)->has_value());
+  options.loss_scale = "0";
+  EXPECT_EQ(CheckOptions(options).message(),
+            "--loss-scale is '0'; it must be dynamic, or a number from 1 to 16777216");
+  options.loss_scale = "dynamic";
+  for (const char* precision : {"f32", "bf16", "auto"}) {
+    options.precision = precision;
+    EXPECT_EQ(CheckOptions(options).message(),
+              std::string("--loss-scale is 'dynamic'; it is of --precision f16, and --precision "
+                          "is ") +
+                  precision + ". hint: leave it out");
+  }
+  options.precision = "f16";
+  EXPECT_TRUE(CheckOptions(options).ok());
+  EXPECT_TRUE((*LossScaleOf(options))->dynamic);
+  options.loss_scale = "1024";
+  EXPECT_EQ((*LossScaleOf(options))->scale, 1024);
 }
 
 TEST(OptionsTest, PatienceNeedsAValidationSet) {

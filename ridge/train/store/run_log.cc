@@ -78,10 +78,24 @@ void RunLog::AddReport(const MetricsReport& report) {
       ScalarValue{"train/loss", report.loss}, ScalarValue{"train/lr", report.lr},
       ScalarValue{"train/accuracy", report.accuracy.value_or(0)}};
   Warn(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
+  AddCounters(report);
+  AddLossScaling(report);
+}
+
+void RunLog::AddCounters(const MetricsReport& report) {
   for (const CounterField& field : kCounterFields) {
     const std::optional<double>& value = report.gpu.*field.value;
     if (value) Warn(events_->AddScalar(std::string("gpu/") + field.name, report.step, *value));
   }
+}
+
+void RunLog::AddLossScaling(const MetricsReport& report) {
+  if (!report.loss_scaling) return;
+  const auto skipped = static_cast<double>(report.loss_scaling->skipped_steps);
+  const std::array<ScalarValue, 2> scaling = {
+      ScalarValue{"train/loss_scale", report.loss_scaling->scale},
+      ScalarValue{"train/skipped_steps", skipped}};
+  Warn(events_->AddScalars(report.step, scaling));
 }
 
 void RunLog::AddLayers(const LayerReport& report) {

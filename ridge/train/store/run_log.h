@@ -62,6 +62,8 @@ class RunLog {
  private:
   void OpenTrace(const std::string& path);
   void WriteNewBadRecords();
+  void AddCounters(const MetricsReport& report);
+  void AddLossScaling(const MetricsReport& report);
 
   WarnSink warn_;
   std::optional<MetricsWriter> metrics_;

@@ -76,6 +76,11 @@ RunSummary ReadSummary(const Json& json) {
   Read(json, "planned", summary.planned);
   Read(json, "measured", summary.measured);
   Read(json, "skipped_samples", summary.skipped_samples);
+  if (json.contains("loss_scale")) {
+    LossScaling& scaling = summary.loss_scaling.emplace();
+    Read(json, "loss_scale", scaling.scale);
+    Read(json, "skipped_steps", scaling.skipped_steps);
+  }
   Read(json, "parameters_sha256", summary.parameters_sha256);
   Read(json, "ridge_version", summary.ridge_version);
   Read(json, "device", summary.device);
@@ -176,6 +181,10 @@ std::string SummaryToJson(const RunSummary& summary) {
                {"device", summary.device},
                {"threads", summary.threads},
                {"stopped_early", StopJson(summary.stopped_early)}};
+  if (summary.loss_scaling) {
+    json["loss_scale"] = Number(summary.loss_scaling->scale);
+    json["skipped_steps"] = summary.loss_scaling->skipped_steps;
+  }
   if (!summary.ranks.empty()) json["ranks"] = RanksJson(summary);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -8,6 +8,7 @@
 
 #include "ridge/core/status.h"
 #include "ridge/observe/evaluation_record.h"
+#include "ridge/observe/loss_scaling.h"
 #include "ridge/report/plan_report.h"
 
 namespace ridge {
@@ -60,6 +61,7 @@ struct RunSummary {
   double wall_s = 0;
   RunFigures planned, measured;
   int64_t skipped_samples = 0;  // per epoch
+  std::optional<LossScaling> loss_scaling = {};
   std::string parameters_sha256;
   std::string ridge_version;
   std::string device;

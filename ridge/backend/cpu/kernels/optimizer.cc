@@ -4,8 +4,11 @@
 // Parameter and moments may have any blocked layout: the sweep is over their bytes, padding
 // included, which stays 0.  The gradient comes in the same layout, or row-major where blocks of it
 // can be gathered on the way.
+#include "ridge/graph/ops/shared/optimizer.h"
+
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/block_gather.h"
@@ -25,7 +28,13 @@ constexpr size_t kParam = 0, kGrad = 1;
 // (f32 [1536,384] from memory: 0.20 ms; by rows 0.38, by turning 0.45; a copy is 0.3.)
 constexpr double kByRows = 0.95, kByTurning = 0.85;
 
-double LoadLr(DType dtype, const void* lr) { return LoadAsDouble(dtype, lr, 0); }
+double LoadNumber(const OpCall& call, const KernelBuffers& b, size_t input) {
+  return LoadAsDouble(call.inputs[input].dtype, b.inputs[input], 0);
+}
+
+float LoadGradScale(const OpCall& call, const KernelBuffers& b, size_t apply) {
+  return call.has_input(apply + 1) ? static_cast<float>(LoadNumber(call, b, apply + 1)) : 1;
+}
 
 // Cuts one optimizer's sweep into runs.
 class Sweep {
@@ -64,17 +73,51 @@ class Sweep {
   std::optional<BlockGather> gather_;
 };
 
+// What stays as it is where `apply` is false.
+class KeptValues {
+ public:
+  KeptValues(const CandidateQuery& q, const KernelChoice& choice, size_t apply)
+      : apply_(apply), given_(q.call.has_input(apply)) {
+    for (const auto& [output, input] : q.op.in_place) {
+      const auto o = static_cast<size_t>(output);
+      if (o >= q.call.outputs.size()) continue;
+      const int64_t bytes = LayoutBytesOf(q.call.outputs[o], choice.output_layouts[o]);
+      copies_.push_back({o, static_cast<size_t>(input), static_cast<size_t>(bytes)});
+    }
+  }
+
+  // Whether they do; then they are where they should be.
+  bool Keep(const KernelBuffers& b) const {
+    if (!given_ || *static_cast<const uint8_t*>(b.inputs[apply_]) != 0) return false;
+    for (const Copy& copy : copies_) {
+      void* to = b.outputs[copy.output];
+      if (to != b.inputs[copy.input]) std::memcpy(to, b.inputs[copy.input], copy.bytes);
+    }
+    return true;
+  }
+
+ private:
+  struct Copy {
+    size_t output, input, bytes;
+  };
+  const size_t apply_;
+  const bool given_;
+  std::vector<Copy> copies_;
+};
+
 class AdamKernel : public HostKernel<AdamKernel> {
  public:
-  AdamKernel(const OpCall& call, const KernelChoice& choice, int threads)
-      : call_(call), sweep_(call, choice, threads) {
-    if (MomentBlocks::Takes(call, kAdamM))
-      blocks_.emplace(call, std::vector<MomentSlots>{kAdamM, kAdamV}, threads);
+  AdamKernel(const CandidateQuery& q, const KernelChoice& choice)
+      : call_(q.call), sweep_(q.call, choice, q.threads()), kept_(q, choice, kAdamApply) {
+    if (MomentBlocks::Takes(call_, kAdamM))
+      blocks_.emplace(call_, std::vector<MomentSlots>{kAdamM, kAdamV}, q.threads());
   }
 
   Status Run(const KernelBuffers& b) {
-    const AdamNumbers numbers = Numbers(LoadLr(call_.inputs[4].dtype, b.inputs[4]),
-                                        *static_cast<const int64_t*>(b.inputs[5]));
+    if (kept_.Keep(b)) return Status();
+    AdamNumbers numbers =
+        Numbers(LoadNumber(call_, b, 4), *static_cast<const int64_t*>(b.inputs[5]));
+    numbers.grad_scale = LoadGradScale(call_, b, kAdamApply);
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
     if (blocks_) {
@@ -112,22 +155,27 @@ class AdamKernel : public HostKernel<AdamKernel> {
 
   const OpCall call_;
   const Sweep sweep_;
+  const KeptValues kept_;
   std::optional<MomentBlocks> blocks_;  // for moments that are not f32
 };
 
 class SgdKernel : public HostKernel<SgdKernel> {
  public:
-  SgdKernel(const OpCall& call, const KernelChoice& choice, int threads)
-      : call_(call), sweep_(call, choice, threads), has_buffer_(call.has_input(3)) {
-    if (MomentBlocks::Takes(call, kSgdBuffer))
-      blocks_.emplace(call, std::vector<MomentSlots>{kSgdBuffer}, threads);
+  SgdKernel(const CandidateQuery& q, const KernelChoice& choice)
+      : call_(q.call),
+        sweep_(q.call, choice, q.threads()),
+        kept_(q, choice, kSgdApply),
+        has_buffer_(q.call.has_input(3)) {
+    if (MomentBlocks::Takes(call_, kSgdBuffer))
+      blocks_.emplace(call_, std::vector<MomentSlots>{kSgdBuffer}, q.threads());
   }
 
   Status Run(const KernelBuffers& b) {
-    const SgdNumbers numbers{static_cast<float>(LoadLr(call_.inputs[2].dtype, b.inputs[2])),
+    if (kept_.Keep(b)) return Status();
+    const SgdNumbers numbers{static_cast<float>(LoadNumber(call_, b, 2)),
                              static_cast<float>(call_.number("momentum")),
                              static_cast<float>(call_.number("weight_decay")),
-                             call_.integer("nesterov") != 0};
+                             call_.integer("nesterov") != 0, LoadGradScale(call_, b, kSgdApply)};
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
     if (blocks_) {
@@ -151,6 +199,7 @@ class SgdKernel : public HostKernel<SgdKernel> {
  private:
   const OpCall call_;
   const Sweep sweep_;
+  const KeptValues kept_;
   const bool has_buffer_;
   std::optional<MomentBlocks> blocks_;  // for a buffer that is not f32
 };
@@ -196,9 +245,9 @@ const char* Offer(const CandidateQuery& q, Candidates& candidates) {
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
   std::unique_ptr<Kernel> kernel;
   if (q.op.name == "adam_update") {
-    kernel = std::make_unique<AdamKernel>(q.call, choice, q.threads());
+    kernel = std::make_unique<AdamKernel>(q, choice);
   } else {
-    kernel = std::make_unique<SgdKernel>(q.call, choice, q.threads());
+    kernel = std::make_unique<SgdKernel>(q, choice);
   }
   return kernel;
 }

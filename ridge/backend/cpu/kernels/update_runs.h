@@ -12,6 +12,7 @@ struct AdamNumbers {
   float epsilon;
   float decay_grad;   // weight decay added to the gradient (Adam)
   float decay_param;  // factor of the parameter (AdamW), else 1
+  float grad_scale = 1;
 };
 struct AdamArrays {
   const float *param, *grad, *m, *v;
@@ -22,6 +23,7 @@ void AdamRun(const AdamNumbers& numbers, const AdamArrays& arrays, int64_t begin
 struct SgdNumbers {
   float lr, momentum, weight_decay;
   bool nesterov;
+  float grad_scale = 1;
 };
 struct SgdArrays {
   const float *param, *grad, *buffer;  // buffer may be nullptr

@@ -11,13 +11,14 @@ HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 
-// m' = beta1 m + (1 - beta1) g;  v' = beta2 v + (1 - beta2) g g;
+// g = grad_scale grad;  m' = beta1 m + (1 - beta1) g;  v' = beta2 v + (1 - beta2) g g;
 // param' = decay param - step_size m' / (sqrt(v') / v_correction + epsilon), rounded once: a
 // product left to the compiler's choice would round in the last lanes as it does not in full ones.
 HWY_INLINE void AdamAt(const AdamNumbers& n, const AdamArrays& a, int64_t i, size_t count) {
   const D d;
   const V old_param = LoadSome(a.param + i, count);
-  const V g = hn::MulAdd(hn::Set(d, n.decay_grad), old_param, LoadSome(a.grad + i, count));
+  const V grad = hn::Mul(hn::Set(d, n.grad_scale), LoadSome(a.grad + i, count));
+  const V g = hn::MulAdd(hn::Set(d, n.decay_grad), old_param, grad);
   const V m = hn::MulAdd(hn::Set(d, n.beta1), LoadSome(a.m + i, count),
                          hn::Mul(hn::Set(d, n.one_minus_beta1), g));
   const V v = hn::MulAdd(hn::Set(d, n.beta2), LoadSome(a.v + i, count),
@@ -36,11 +37,13 @@ void Adam(const AdamNumbers& numbers, const AdamArrays& arrays, int64_t begin, i
   if (i < end) AdamAt(numbers, arrays, i, static_cast<size_t>(end - i));
 }
 
-// b' = momentum b + g;  g = nesterov ? g + momentum b' : b';  param' = param - lr g
+// g = grad_scale grad;  b' = momentum b + g;  g = nesterov ? g + momentum b' : b';  param' = param
+// - lr g
 HWY_INLINE void SgdAt(const SgdNumbers& n, const SgdArrays& a, int64_t i, size_t count) {
   const D d;
   const V param = LoadSome(a.param + i, count), momentum = hn::Set(d, n.momentum);
-  V g = hn::MulAdd(hn::Set(d, n.weight_decay), param, LoadSome(a.grad + i, count));
+  const V grad = hn::Mul(hn::Set(d, n.grad_scale), LoadSome(a.grad + i, count));
+  V g = hn::MulAdd(hn::Set(d, n.weight_decay), param, grad);
   if (a.buffer != nullptr) {
     const V buffer = hn::MulAdd(momentum, LoadSome(a.buffer + i, count), g);
     StoreSome(buffer, a.new_buffer + i, count);

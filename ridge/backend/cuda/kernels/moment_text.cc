@@ -132,6 +132,13 @@ std::string MomentText::StorePackText() const {
   return Fill("    StorePack(${name}_out, group, ${name}_q);\n");
 }
 
+std::string MomentText::KeepText(int64_t elements) const {
+  std::string text = Fill("    Keep(${name}_in, ${name}_out, ") + fmt::format("{});\n", elements);
+  if (!coded()) return text;
+  return text + Fill("    Keep(${name}_absmax_in, ${name}_absmax_out, ") +
+         fmt::format("{});\n", CodeBlocks(elements));
+}
+
 std::string MomentText::LoadCodeText() const {
   return Fill(
       "    R $name = counts ? ${name}_values[${name}_in[e]] * (R)Load(${name}_absmax_in, block) : "

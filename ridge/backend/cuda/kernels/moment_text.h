@@ -26,6 +26,8 @@ class MomentText {
   std::string ElementText() const;       // R name = ..
   std::string StoreElementText() const;  // kRounded: by `key`, element `e`
   std::string StorePackText() const;
+  // Keep(..) of each of its arrays, for a parameter of so many elements.
+  std::string KeepText(int64_t elements) const;
   // kCoded: element `e` of `block`, where `counts`.
   std::string LoadCodeText() const;
   std::string StoreCodeText() const;

@@ -1,5 +1,7 @@
 // sgd_update and adam_update: one sweep in packs; with moments as codes a block takes the 256
 // elements of one absmax at a time.
+#include "ridge/graph/ops/shared/optimizer.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -22,7 +24,7 @@ $scalars
 $load_packs
 #pragma unroll
     for (int k = 0; k < $pack; ++k) {
-      const R param = (R)Load(param_p.at, k), grad = (R)Load(grad_p.at, k);
+      const R param = (R)Load(param_p.at, k), grad = (R)Load(grad_p.at, k)$scaled;
 $load
 $step
 $store
@@ -42,12 +44,20 @@ $scalars
     const i64 e = block * 256 + threadIdx.x;
     const bool counts = e < $elements;
     const R param = counts ? (R)Load(param_in, e) : R(0);
-    const R grad = counts ? (R)Load(grad_in, e) : R(0);
+    const R grad = counts ? (R)Load(grad_in, e)$scaled : R(0);
 $load
 $step
 $store
     if (counts) Store(param_out, e, next);
   }
+}
+)cuda";
+
+// Where `apply` is false, what does not lie where it was is copied there.
+constexpr std::string_view kKeepText = R"cuda(
+template <class T> RIDGE_FUNCTION void Keep(const T* from, T* to, i64 count) {
+  if (from == to) return;
+  for (i64 i = Thread(); i < count; i += Threads()) to[i] = from[i];
 }
 )cuda";
 
@@ -66,7 +76,7 @@ struct Update {
   std::vector<MomentText> moments = {};
   std::vector<size_t> scalars = {};  // inputs, named by:
   std::vector<const char*> names = {};
-  size_t rng = 0;
+  size_t rng = 0, apply = 0;
   std::string scalars_text = {}, step = {};
 };
 
@@ -81,10 +91,13 @@ class UpdateWriter {
       parameters_ += moment.Parameters();
       moment.AddArguments(arguments_);
     }
+    if (may_skip()) AddInput(update.apply, "apply");
+    if (has_scale()) AddInput(update.apply + 1, "grad_scale");
   }
 
   void Write(KernelText& text) {
     text.source = fmt::format("typedef {} R;\n", ComputeType(call_.inputs[0].dtype));
+    if (may_skip()) text.source += kKeepText;
     const bool coded = !update_.moments.empty() && update_.moments[0].coded();
     text.source += coded ? Coded() : Sweep();
     const int64_t blocks = coded ? BlocksForRows(CodeBlocks(elements_)) : BlocksFor(Groups());
@@ -93,6 +106,18 @@ class UpdateWriter {
 
  private:
   const char* stored() const { return StorageType(call_.inputs[0].dtype); }
+  bool may_skip() const { return call_.has_input(update_.apply); }
+  bool has_scale() const { return call_.has_input(update_.apply + 1); }
+  std::string ScaledText() const { return has_scale() ? " * grad_scale" : ""; }
+
+  // Before all else.
+  std::string SkipText() const {
+    const char* scale = has_scale() ? "  const R grad_scale = (R)Load(grad_scale_in, 0);\n" : "";
+    if (!may_skip()) return scale;
+    std::string kept = fmt::format("    Keep(param_in, param_out, {});\n", elements_);
+    kept += OfMoments([&](auto& m) { return m.KeepText(elements_); });
+    return "  if (!(bool)Load(apply_in, 0)) {\n" + kept + "    return;\n  }\n" + scale;
+  }
 
   int Pack() const {
     const int64_t pack = kUpdatePackBytes / BytesPerElement(call_.inputs[0].dtype);
@@ -117,7 +142,7 @@ class UpdateWriter {
   }
 
   std::string Sweep() {
-    std::string source, scalars = update_.scalars_text, store;
+    std::string source, scalars = SkipText() + update_.scalars_text, store;
     if (!update_.moments.empty() && update_.moments[0].rounded()) {
       AddInput(update_.rng, "rng");
       source = RoundingText(call_.integer("stream"));
@@ -134,6 +159,7 @@ class UpdateWriter {
                      {"groups", std::to_string(Groups())},
                      {"T", stored()},
                      {"pack", std::to_string(pack)},
+                     {"scaled", ScaledText()},
                      {"load_packs", OfMoments([&](auto& m) { return m.LoadPackText(pack); })},
                      {"load", OfMoments([](auto& m) { return m.ElementText(); })},
                      {"step", update_.step},
@@ -144,9 +170,10 @@ class UpdateWriter {
   std::string Coded() const {
     return OfMoments([](auto& m) { return m.Functions(); }) +
            FillText(kCodedText, {{"parameters", parameters_},
-                                 {"scalars", update_.scalars_text},
+                                 {"scalars", SkipText() + update_.scalars_text},
                                  {"blocks", std::to_string(CodeBlocks(elements_))},
                                  {"elements", std::to_string(elements_)},
+                                 {"scaled", ScaledText()},
                                  {"load", OfMoments([](auto& m) { return m.LoadCodeText(); })},
                                  {"step", update_.step},
                                  {"store", OfMoments([](auto& m) { return m.StoreCodeText(); })}});
@@ -166,7 +193,8 @@ const char* WriteAdam(const OpDef&, const OpCall& call, KernelText& text) {
   Update update{.moments = {{call, kAdamM, "m"}, {call, kAdamV, "v"}},
                 .scalars = {4, 5},
                 .names = {"lr", "step"},
-                .rng = kAdamM.rng};
+                .rng = kAdamM.rng,
+                .apply = kAdamApply};
   update.scalars_text =
       FillText(kAdamScalars, {{"log_beta1", Literal(std::log(beta1))},
                               {"log_beta2", Literal(std::log(beta2))},
@@ -184,7 +212,7 @@ const char* WriteAdam(const OpDef&, const OpCall& call, KernelText& text) {
 
 const char* WriteSgd(const OpDef&, const OpCall& call, KernelText& text) {
   const std::string momentum = Literal(call.number("momentum"));
-  Update update{.scalars = {2}, .names = {"lr"}, .rng = kSgdBuffer.rng};
+  Update update{.scalars = {2}, .names = {"lr"}, .rng = kSgdBuffer.rng, .apply = kSgdApply};
   update.scalars_text = kSgdScalars;
   update.step =
       fmt::format("      R g = grad + {} * param;\n", Literal(call.number("weight_decay")));

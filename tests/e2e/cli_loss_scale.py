@@ -1,0 +1,150 @@
+"""--precision f16: gradients that overflow skip their updates, and a resumed run has the same bits."""
+import json
+import os
+import random
+import struct
+import unittest
+
+from _ridge import RIDGE, RidgeTest, write_npz
+
+FAKE = os.path.abspath(os.path.join(os.path.dirname(RIDGE), "..", "fake_cuda"))
+
+# Products that are worth casts, and gradients as large as the targets are.
+NET = """graph net
+  x = input f32[batch=64,64]
+  t = input f32[batch=64]
+  w1 = parameter f32[128,64] init=uniform(0.1)
+  w2 = parameter f32[128,128] init=uniform(0.1)
+  w3 = parameter f32[1,128] init=uniform(0.1)
+  h1 = matmul(x, w1, transpose_b=1)
+  r1 = relu(h1)
+  h2 = matmul(r1, w2, transpose_b=1)
+  r2 = relu(h2)
+  y = matmul(r2, w3, transpose_b=1)
+  p = reshape(y, dims=[64])
+  gap = sub(p, t)
+  each = square(gap)
+  loss = reduce_mean(each)
+  output p
+  output loss
+"""
+SAMPLES = 640
+
+
+class LossScale(RidgeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("net.ridge", NET)
+        draw = random.Random(1)
+        x = [draw.uniform(-1, 1) for _ in range(SAMPLES * 64)]
+        # One sample in 64 is far away, each farther than the one before.
+        t = [draw.uniform(-1, 1) * (3000 * 1.6 ** (i // 64) if i % 64 == 5 else 1)
+             for i in range(SAMPLES)]
+        t = [struct.unpack("f", struct.pack("f", value))[0] for value in t]
+        write_npz(self.path("data.npz"), {"x": ((SAMPLES, 64), x), "t": ((SAMPLES,), t)})
+
+    def run_net(self, out, *words, precision="f16", steps=40, **options):
+        done = self.ridge("train", "net.ridge", "--data", "npz:data.npz", "--batch", "64",
+                          "--steps", str(steps), "--threads", "1", "--slices", "1", "--lr", "0.0001",
+                          "--precision", precision, "--out", out, *words, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.read_json(out + "/summary.json"), done
+
+    def metrics(self, out):
+        with open(self.path(out + "/metrics.jsonl"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def test_overflows_halve_the_scale_and_skip_their_updates(self):
+        summary, done = self.run_net("run")
+        skipped = summary["skipped_steps"]
+        self.assertGreater(skipped, 3)
+        self.assertLess(skipped, 40)
+        self.assertEqual(summary["loss_scale"], 32768 / 2**skipped)
+        self.assertIn(f"{skipped} of 40 updates skipped, whose gradients overflowed f16; the loss "
+                      f"scale is {summary['loss_scale']:g}\n", done.stdout)
+        last = self.metrics("run")[-1]
+        self.assertEqual((last["loss_scale"], last["skipped_steps"]),
+                         (summary["loss_scale"], skipped))
+
+    def test_a_resumed_run_has_the_bits_of_one_that_went_through(self):
+        whole, _ = self.run_net("whole", "--checkpoint-every", "10")
+        self.run_net("cut", "--checkpoint-every", "10")
+        self.cut("cut", 20)
+        self.ok("train", "--resume", "cut", "-q")
+        resumed = self.read_json("cut/summary.json")
+        for key in ("parameters_sha256", "loss_scale", "skipped_steps", "steps"):
+            self.assertEqual(resumed[key], whole[key], key)
+
+    def test_a_constant_scale_stays_and_skips_too(self):
+        summary, done = self.run_net("run", "--loss-scale", "4096")
+        self.assertEqual(summary["loss_scale"], 4096)
+        self.assertGreater(summary["skipped_steps"], 0)
+        self.assertNotIn("warning", done.stderr)
+        _, done = self.run_net("low", "--loss-scale", "64")
+        self.assertIn("ridge: warning: a loss scale of 64 is below 128: gradients below 9.3e-10 "
+                      "become 0 in f16. hint: --loss-scale dynamic\n", done.stderr)
+        summary, done = self.run_net("high", "--loss-scale", "131072")
+        self.assertIn("ridge: warning: a loss scale of 131072 is above 65536: gradients above "
+                      "5.0e-01 are infinite in f16, whose largest number is 65504, and their "
+                      "updates do not happen. hint: --loss-scale dynamic\n", done.stderr)
+
+    def test_activations_beyond_f16_end_the_run_and_name_the_way_out(self):
+        x = [70000.0 if i == 64 else 0.5 for i in range(SAMPLES * 64)]
+        write_npz(self.path("data.npz"), {"x": ((SAMPLES, 64), x), "t": ((SAMPLES,), [0.0] * SAMPLES)})
+        done = self.ridge("train", "net.ridge", "--data", "npz:data.npz", "--batch", "64", "-q",
+                          "--precision", "f16", "--threads", "1", "--out", "run")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("; first non-finite value: node 'x.f16", done.stderr)
+        self.assertIn(". hint: --precision bf16, which has larger numbers than 65504, a smaller "
+                      "--lr, --clip-norm 1, or look for NaN in the data\n", done.stderr)
+
+    def test_f32_has_no_scale(self):
+        summary, done = self.run_net("run", precision="f32")
+        self.assertNotIn("loss_scale", summary)
+        self.assertNotIn("loss_scale", self.metrics("run")[-1])
+        self.assertNotIn("skipped", done.stdout)
+
+    def test_a_gpu_skips_what_the_cpu_skips(self):
+        cpu, _ = self.run_net("cpu")
+        gpu, _ = self.run_net("gpu", "--device", "cuda", env={
+            "RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0"})
+        for key in ("loss_scale", "skipped_steps"):
+            self.assertEqual(gpu[key], cpu[key], key)
+        self.assertLess(abs(gpu["loss"] / cpu["loss"] - 1), 1e-3)
+
+    def test_a_scale_that_is_none_is_refused(self):
+        train = ["train", "mlp", "--data", "synthetic", "--out", "run"]
+        for words, message in [
+                (["--precision", "f16", "--loss-scale", "0"],
+                 "--loss-scale is '0'; it must be dynamic, or a number from 1 to 16777216"),
+                (["--precision", "f16", "--loss-scale", "abc"],
+                 "--loss-scale is 'abc'; it must be dynamic, or a number from 1 to 16777216"),
+                (["--loss-scale", "1024"],
+                 "--loss-scale is '1024'; it is of --precision f16, and --precision is f32. hint: "
+                 "leave it out"),
+                (["--precision", "bf16", "--loss-scale", "dynamic"],
+                 "--loss-scale is 'dynamic'; it is of --precision f16, and --precision is bf16. "
+                 "hint: leave it out")]:
+            self.refused(2, message, *train, *words)
+
+
+class Networks(RidgeTest):
+    # `cnn` has no product that is worth its casts.
+    def test_networks_learn_as_in_f32(self):
+        for model, batch, steps, tolerance in [
+            ("mlp", 64, 30, 1e-3),
+            ("resnet18:image=32,classes=10", 8, 2, 3e-2),
+            ("gpt:layers=2,hidden=128,heads=4,context=64,vocab=256", 8, 6, 1e-3),
+        ]:
+            loss = {}
+            for precision in ("f32", "f16"):
+                out = model.split(":")[0] + "_" + precision
+                self.ok("train", model, "--data", "synthetic", "--steps", str(steps), "--batch",
+                        str(batch), "--threads", "1", "-q", "--precision", precision, "--out", out)
+                loss[precision] = self.read_json(out + "/summary.json")["loss"]
+            self.assertNotEqual(loss["f16"], loss["f32"], model)
+            self.assertLess(abs(loss["f16"] / loss["f32"] - 1), tolerance, model)
+
+
+if __name__ == "__main__":
+    unittest.main()
