@@ -14,7 +14,7 @@ struct OpenedGpu {
   std::unique_ptr<cuda::CudaDevice> device;
   cuda::KernelCompiler compiler;
 };
-// `launch`: --launch.  Fails with kDevice: no driver, no GPU, no NVRTC.
+// `launch`: --kernel-launch.  Fails with kDevice: no driver, no GPU, no NVRTC.
 Result<OpenedGpu> OpenGpu(int ordinal, const std::string& launch = "graph");
 
 // Its counters; nullptr where NVML does not work.  What it does not tell is said, and no failure.
@@ -25,7 +25,7 @@ struct CudaMachineRequest {
   int ordinal = 0;
   DeviceMemory most = {};  // that plans take, with the context
   cuda::LibraryOptions libraries = {};
-  std::string launch = "graph";  // --launch
+  std::string launch = "graph";  // --kernel-launch
   bool counters = false;         // for Machine::counters
 };
 

@@ -115,7 +115,7 @@ Result<Team> TeamFor(const MachineChoice& choice) {
 MachineChoice ChoiceOf(const TrainFlags& flags) {
   return {.device = flags.options.device,
           .device_memory = flags.options.device_memory,
-          .launch = flags.options.launch,
+          .launch = flags.options.kernel_launch,
           .backend = flags.backend.value_or("cpu"),
           .threads = flags.options.threads,
           .conv = flags.Has("conv") ? flags.options.conv : "direct"};
@@ -124,7 +124,7 @@ MachineChoice ChoiceOf(const TrainFlags& flags) {
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
   return {.device = options.device,
           .device_memory = options.device_memory,
-          .launch = options.launch,
+          .launch = options.kernel_launch,
           .backend = flags.backend.value_or("cpu"),
           .threads = options.threads,
           .intra_op = options.intra_op,

@@ -18,7 +18,7 @@ namespace ridge::cli {
 struct MachineChoice {
   std::string device = "cpu";       // --device
   std::string device_memory = "";   // --device-memory
-  std::string launch = "graph";     // --launch
+  std::string launch = "graph";     // --kernel-launch
   std::string backend = "cpu";      // --backend
   int64_t threads = 0;              // 0: all available
   int64_t intra_op = 0;             // threads of one node; 0: all

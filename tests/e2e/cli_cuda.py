@@ -236,13 +236,13 @@ class Cuda(RidgeTest):
 
     def test_every_launch_trains_to_the_same_weights(self):
         for launch in ("graph", "single", "sync"):
-            done = self.train("--device", "cuda", "--launch", launch, "--out", launch)
+            done = self.train("--device", "cuda", "--kernel-launch", launch, "--out", launch)
             self.assertEqual(done.returncode, 0, done.stderr)
             same = self.ridge("compare", "graph", launch)
             self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
 
     def test_a_kernel_that_is_waited_for_names_its_node_when_it_fails(self):
-        done = self.train("--device", "cuda", "--launch", "sync", "--out", "run",
+        done = self.train("--device", "cuda", "--kernel-launch", "sync", "--out", "run",
                           RIDGE_FAKE_CUDA_FAIL="cuLaunchKernel:30:700")
         self.assertEqual(done.returncode, 6, done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], r"^ridge: [a-z_]+ '[^']+': .* failed: ")

@@ -138,7 +138,7 @@ TEST(CudaStream, ACopyBehindTheEndIsAnErrorThatStays) {
   EXPECT_EQ(first.code(), ErrorCode::kDevice);
   EXPECT_EQ(first.message(),
             "cuda:0: cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700). hint: "
-            "--launch sync names the node, and compute-sanitizer the kernel");
+            "--kernel-launch sync names the node, and compute-sanitizer the kernel");
   stream.Clear(arena->data(), 8);
   for (Stream* any : {&stream, &gpu.device->stream(1)})
     EXPECT_EQ(any->Synchronize().message(), first.message());

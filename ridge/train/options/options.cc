@@ -98,8 +98,9 @@ Status CheckLossScale(const TrainOptions& o) {
 Status CheckGpuOptions(const TrainOptions& o) {
   RIDGE_RETURN_IF_ERROR(ParseDeviceMemory(o.device_memory).status());
   if (o.device != "cpu") return Status();
-  if (o.launch != "graph")
-    return InvalidArgument("--launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
+  if (o.kernel_launch != "graph")
+    return InvalidArgument(
+        "--kernel-launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
   if (o.device_memory.empty()) return Status();
   return InvalidArgument("--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
 }

@@ -71,14 +71,14 @@ struct TrainOptions {
   std::string precision = "f32";
   std::string loss_scale;  // of f16: see learn/loss_scale.h; empty: dynamic
   std::string device = "cpu";
-  std::string device_memory;        // "": the share of DeviceMemory
-  std::string launch = "graph";     // of a GPU's kernels: graph, single, sync
-  int64_t threads = 0;              // 0: all that may be used
-  int64_t intra_op = 0;             // threads of one node; 0: all of them
-  std::string inter_op = "1";       // most small nodes that run at the same time; or "auto"
-  std::string workers = "auto";     // threads that read slow samples; or their number
-  std::string conv = "auto";        // Winograd where it is faster; or "direct"
-  std::string kernels = "default";  // or "tuned": by times measured on this machine
+  std::string device_memory;            // "": the share of DeviceMemory
+  std::string kernel_launch = "graph";  // of a GPU's kernels: graph, single, sync
+  int64_t threads = 0;                  // 0: all that may be used
+  int64_t intra_op = 0;                 // threads of one node; 0: all of them
+  std::string inter_op = "1";           // most small nodes that run at the same time; or "auto"
+  std::string workers = "auto";         // threads that read slow samples; or their number
+  std::string conv = "auto";            // Winograd where it is faster; or "direct"
+  std::string kernels = "default";      // or "tuned": by times measured on this machine
   uint64_t seed = 0;
   int64_t fit_bytes = 0;         // 0: the memory of the machine
   std::string offload = "none";  // see plan/hardware/offload.h

@@ -199,9 +199,9 @@ TEST(OptionsTest, WhatIsOfAGpuIsRefusedOnTheCpuAndTheOtherWayRound) {
   EXPECT_EQ(CheckOptions(options).message(),
             "--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
   options.device_memory.clear();
-  options.launch = "sync";
+  options.kernel_launch = "sync";
   EXPECT_EQ(CheckOptions(options).message(),
-            "--launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
+            "--kernel-launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
   options.device = "cuda:1";
   EXPECT_TRUE(CheckOptions(options).ok());
   options.precision = "tf32";
