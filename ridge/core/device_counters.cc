@@ -16,6 +16,18 @@ void CounterSums::Add(const DeviceCounters& sample) {
   ++samples_;
 }
 
+void CounterSums::AddWindow(const CounterSums& before, const CounterSums& now) {
+  for (size_t f = 0; f < kCounterFields.size(); ++f) {
+    const auto field = kCounterFields[f].value;
+    sum_[f] += now.sum_[f] - before.sum_[f];
+    told_[f] += now.told_[f] - before.told_[f];
+    if (first_.*field) continue;
+    first_.*field = before.last_.*field ? before.last_.*field : now.first_.*field;
+  }
+  last_ = now.last_;
+  samples_ += now.samples_ - before.samples_;
+}
+
 DeviceCounters CounterSums::Since(const CounterSums& before) const {
   DeviceCounters window = last_;
   for (size_t f = 0; f < kCounterFields.size(); ++f) {

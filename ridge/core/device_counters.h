@@ -58,6 +58,9 @@ class CounterSource {
 class CounterSums {
  public:
   void Add(const DeviceCounters& sample);
+  // The samples of `now` that came after `before`.  Totals then grow from the first window's begin
+  // to the last one's end.
+  void AddWindow(const CounterSums& before, const CounterSums& now);
   int64_t samples() const { return samples_; }
 
   // Of the samples that came after `before`, an earlier state of these sums: means of levels, and

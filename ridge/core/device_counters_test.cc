@@ -57,6 +57,20 @@ TEST(CounterSums, ATotalThatBeginsAnewHasNotGrown) {
   EXPECT_EQ(sums.Since({}).corrected_errors, 0);
 }
 
+TEST(CounterSums, WindowsAddUpWithoutWhatLiesBetweenThem) {
+  CounterSums sums, windows;
+  sums.Add({.utilization = 0.5, .energy_j = 100});
+  const CounterSums first = sums;
+  sums.Add({.utilization = 0.25, .energy_j = 110});
+  windows.AddWindow(first, sums);
+  sums.Add({.utilization = 0, .energy_j = 120});  // between
+  const CounterSums second = sums;
+  sums.Add({.utilization = 0.75, .energy_j = 130});
+  windows.AddWindow(second, sums);
+  EXPECT_EQ(windows.samples(), 2);
+  EXPECT_EQ(windows.Since({}), (DeviceCounters{.utilization = 0.5, .energy_j = 30}));
+}
+
 TEST(CounterFields, NameEachFieldOnce) {
   std::set<std::string> names;
   DeviceCounters counters;

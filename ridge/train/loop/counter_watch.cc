@@ -1,5 +1,5 @@
 // A driver's counters are of the time before they are read, up to a second of it, so the first
-// samples after an interruption are not judged.
+// samples after a pause are not judged.  Short epochs are pieces of one window.
 #include "ridge/train/loop/counter_watch.h"
 
 namespace ridge {
@@ -24,26 +24,37 @@ void CounterWatch::EndReport() {
 
 void CounterWatch::Add(double step_s, double wait_s) {
   if (!sampler_) return;
+  const int64_t samples = sampler_->samples();
+  if (!piece_) {
+    if (samples >= settled_at_) piece_ = sampler_->Sums();
+    return;
+  }
   seconds_ += step_s;
   wait_s_ += wait_s;
-  const int64_t samples = sampler_->samples();
-  const bool full = window_ && samples - window_->samples() >= options_.window;
-  if (!full && (window_ || samples < settled_at_)) return;
-  const CounterSums sums = sampler_->Sums();
-  if (full) JudgeWindow(sums);
-  window_ = sums;
+  if (window_.samples() + samples - piece_->samples() < options_.window) return;
+  EndPiece();
+  for (const std::string& alarm : alarms_.Judge({window_.Since({}), seconds_, wait_s_}))
+    say_(alarm);
+  window_ = {};
   seconds_ = wait_s_ = 0;
 }
 
-void CounterWatch::JudgeWindow(const CounterSums& sums) {
-  for (const std::string& alarm : alarms_.Judge({sums.Since(*window_), seconds_, wait_s_}))
-    say_(alarm);
+// The next one begins here.
+void CounterWatch::EndPiece() {
+  const CounterSums now = sampler_->Sums();
+  window_.AddWindow(*piece_, now);
+  piece_ = now;
 }
 
-void CounterWatch::Interrupt() {
-  if (!sampler_) return;
-  window_.reset();
-  settled_at_ = sampler_->samples() + kSettlingSamples;
+void CounterWatch::Pause() {
+  if (piece_) EndPiece();
+  piece_.reset();
+  paused_ = true;
+}
+
+void CounterWatch::Resume() {
+  if (sampler_ && paused_) settled_at_ = sampler_->samples() + kSettlingSamples;
+  paused_ = false;
 }
 
 void CounterWatch::Stop() {

@@ -28,24 +28,28 @@ class CounterWatch {
 
   // After an update that took so long and waited so long for data.
   void Add(double step_s, double wait_s);
-  // Something else than updates ran: no alarm is judged by it.
-  void Interrupt();
+  // Something else than updates runs between these two: no alarm is judged by it.  Any number of
+  // times.
+  void Pause();
+  void Resume();
 
   // Ends the samples, and judges what is not an update's: errors of the memory.
   void Stop();
   std::optional<double> energy_j() const;  // since it began
 
  private:
-  void JudgeWindow(const CounterSums& sums);
+  void EndPiece();
 
   const Options options_;
   const Say say_;
   CounterAlarms alarms_;
   std::optional<CounterSampler> sampler_;
   CounterSums reported_;
-  std::optional<CounterSums> window_;  // where it begins
-  double seconds_ = 0, wait_s_ = 0;    // of its updates
-  int64_t settled_at_;                 // samples from which on they are of updates alone
+  std::optional<CounterSums> piece_;  // where updates alone began, for alarms
+  CounterSums window_;                // of the pieces before it
+  double seconds_ = 0, wait_s_ = 0;   // of the updates of both
+  bool paused_ = false;
+  int64_t settled_at_;  // samples from which on they are of updates alone
 };
 
 }  // namespace ridge

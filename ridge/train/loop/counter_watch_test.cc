@@ -93,11 +93,23 @@ TEST_F(CounterWatchTest, JudgesNoTimeInWhichSomethingElseRan) {
     source_.Set({.utilization = 1});
     Train(8);
     source_.Set({.utilization = 0});
+    watch_.Pause();
     source_.Sample(10);  // a checkpoint
-    watch_.Interrupt();
+    watch_.Resume();
     Train(1);  // of the time before it
   }
   EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(CounterWatchTest, ShortEpochsAddUpToAWindow) {
+  source_.Set({.utilization = 0.4});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    EXPECT_THAT(said_, IsEmpty());
+    Train(4, /*wait_s=*/0.6);  // three samples, and two
+    watch_.Pause();
+    watch_.Resume();
+  }
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("the last 5.00 s: steps waited for data in 60 %")));
 }
 
 TEST_F(CounterWatchTest, TellsErrorsAtTheEndOfAShortRun) {
@@ -131,7 +143,8 @@ TEST_F(CounterWatchTest, CountsTheEnergyOfTheWholeRun) {
 TEST(CounterWatchAlone, WithoutASourceDoesNothing) {
   CounterWatch watch(nullptr, [](const std::string& text) { ADD_FAILURE() << text; }, {});
   watch.Add(1, 1);
-  watch.Interrupt();
+  watch.Pause();
+  watch.Resume();
   watch.EndReport();
   EXPECT_EQ(watch.SinceReport(), DeviceCounters());
   watch.Stop();

@@ -250,6 +250,7 @@ int64_t TrainingLoop::Epoch() const { return state_.position.epoch + (epoch_ende
 Status TrainingLoop::AfterUpdate() {
   ReportStep();
   const bool evaluate = EvaluationDue();
+  if (evaluate || epoch_ended_ || Done()) counters_.Pause();
   if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done())
     RIDGE_RETURN_IF_ERROR(Report());
   if (Done() || epoch_ended_) RIDGE_RETURN_IF_ERROR(AddHistograms());
@@ -260,9 +261,10 @@ Status TrainingLoop::AfterUpdate() {
   if (evaluate || rest) runner_.loader().Stop();
   if (evaluate) state_.owed_evaluation = state_.window.steps > 0 ? WindowReport() : last_report_;
   RIDGE_ASSIGN_OR_RETURN(const bool due, CheckpointDue());
+  if (due) counters_.Pause();
   if (due || Done()) RIDGE_RETURN_IF_ERROR(SaveCheckpoint(/*due=*/true));
   if (evaluate) RIDGE_RETURN_IF_ERROR(Evaluate());
-  if (due || evaluate || epoch_ended_) counters_.Interrupt();
+  counters_.Resume();
   if (epoch_ended_) StopEpochClock();
   if ((evaluate || rest) && !Done() && !Stopped())
     RIDGE_RETURN_IF_ERROR(runner_.loader().Restart(state_.position));
