@@ -51,13 +51,13 @@ struct Left {
 };
 
 Result<Left> TrainOn(Backend& backend, const std::string& model,
-                     const std::string& precision = "f32") {
+                     const std::string& precision = "f32", int64_t steps = 6) {
   const TempFolder folder;
   TrainRequest request;
   request.options.model = model;
   request.options.data = "synthetic";
   request.options.batch = 2;
-  request.options.steps = 6;
+  request.options.steps = steps;
   request.options.precision = precision;
   request.options.slices = "1";
   request.options.recompute = "off";
@@ -116,7 +116,7 @@ const cuda::LibrarySearch kFakeFolder = {{RIDGE_FAKE_CUDA_FOLDER}, {}};
 
 // With kernels of CUDA, cached in `folder`, and NVIDIA's libraries where `libraries` says so.
 Result<Left> TrainOnCuda(const FakeGpu& gpu, const std::string& model, const std::string& folder,
-                         bool libraries, const std::string& precision = "f32") {
+                         bool libraries, const std::string& precision = "f32", int64_t steps = 6) {
   RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
                          cuda::KernelCompiler::Open(gpu.device->gpu(), folder, kFakeFolder));
   cuda::KernelLibraries opened;
@@ -126,7 +126,7 @@ Result<Left> TrainOnCuda(const FakeGpu& gpu, const std::string& model, const std
   }
   EXPECT_EQ(opened.empty(), !libraries);
   return TrainOn(*cuda::MakeCudaBackend(*gpu.device, std::move(compiler), std::move(opened)), model,
-                 precision);
+                 precision, steps);
 }
 
 void ExpectTrainsAsTheReference(const std::string& model, bool libraries) {
@@ -160,16 +160,19 @@ TEST(CudaTraining, ProductsByCublasLtTrainAsTheReferenceDoes) {
 
 // Products, attention and what is stored between them in f16.
 TEST(CudaTraining, InF16TrainsAsTheReferenceDoes) {
+  constexpr int64_t kSteps = 2;
   const TempFolder cache;
-  const std::string model = "gpt:vocab=16,context=64,hidden=128,layers=1,heads=2";
+  const std::string model = "gpt:vocab=16,context=64,hidden=64,layers=1,heads=1";
   const std::unique_ptr<Backend> reference = MakeReferenceBackend();
-  const Result<Left> f32 = TrainOn(*reference, model), f16 = TrainOn(*reference, model, "f16");
+  const Result<Left> f32 = TrainOn(*reference, model, "f32", kSteps);
+  const Result<Left> f16 = TrainOn(*reference, model, "f16", kSteps);
   ASSERT_TRUE(f32.ok() && f16.ok()) << f16.status().message();
   EXPECT_NE(f32->losses, f16->losses);
   EXPECT_LT(Distance(f32->losses, f16->losses), 1e-3);
   for (const bool libraries : {false, true}) {
     const FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}});
-    const Result<Left> have = TrainOnCuda(gpu, model, cache.File("cubin"), libraries, "f16");
+    const Result<Left> have =
+        TrainOnCuda(gpu, model, cache.File("cubin"), libraries, "f16", kSteps);
     ASSERT_TRUE(have.ok()) << have.status().message();
     EXPECT_LT(Distance(f16->losses, have->losses), 1e-3) << libraries;
   }
