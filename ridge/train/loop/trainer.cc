@@ -16,6 +16,7 @@
 #include "ridge/dist/rank_doing.h"
 #include "ridge/graph/text.h"
 #include "ridge/plan/mesh_nodes.h"
+#include "ridge/plan/tree_sums.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/peak_memory.h"
 #include "ridge/runtime/stage_variables.h"
