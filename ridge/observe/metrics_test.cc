@@ -66,6 +66,19 @@ TEST(Metrics, StagesOfReadingAreSharesWhereThereAreAny) {
   EXPECT_EQ(ParseMetricsLine(line)->input_stages.At(InputStage::kDecode), 0.75);
 }
 
+TEST(Metrics, ALossScaleAndSkippedStepsAreThereWithAScaleOnly) {
+  MetricsReport report;
+  EXPECT_EQ(MetricsLine(report).find("loss_scale"), std::string::npos);
+  EXPECT_FALSE(ParseMetricsLine(MetricsLine(report))->loss_scaling);
+  report.loss_scaling = {4096, 3};
+  const std::string line = MetricsLine(report);
+  EXPECT_TRUE(line.ends_with(R"(,"loss_scale":4096,"skipped_steps":3})")) << line;
+  const std::optional<MetricsReport> read = ParseMetricsLine(line);
+  ASSERT_TRUE(read && read->loss_scaling);
+  EXPECT_EQ(read->loss_scaling->scale, 4096);
+  EXPECT_EQ(read->loss_scaling->skipped_steps, 3);
+}
+
 TEST(Metrics, ALineGivesItsReportBack) {
   MetricsReport report = At(10);
   report.evaluated_on = "test";
