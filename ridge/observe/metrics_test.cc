@@ -66,6 +66,7 @@ TEST(Metrics, StagesOfReadingAreSharesWhereThereAreAny) {
   EXPECT_EQ(ParseMetricsLine(line)->input_stages.At(InputStage::kDecode), 0.75);
 }
 
+<<<<<<< HEAD
 TEST(Metrics, CountersAreThereWhereTheDeviceTellsThem) {
   MetricsReport report = At(10);
   report.gpu = {.utilization = 0.96, .power_w = 412.50003, .uncorrected_errors = 0};
@@ -74,6 +75,19 @@ TEST(Metrics, CountersAreThereWhereTheDeviceTellsThem) {
       line.ends_with(R"("gpu":{"utilization":0.96,"power_w":412.5,"uncorrected_errors":0}})"))
       << line;
   EXPECT_EQ(MetricsLine(*ParseMetricsLine(line)), line);
+=======
+TEST(Metrics, ALossScaleAndSkippedStepsAreThereWithAScaleOnly) {
+  MetricsReport report;
+  EXPECT_EQ(MetricsLine(report).find("loss_scale"), std::string::npos);
+  EXPECT_FALSE(ParseMetricsLine(MetricsLine(report))->loss_scaling);
+  report.loss_scaling = {4096, 3};
+  const std::string line = MetricsLine(report);
+  EXPECT_TRUE(line.ends_with(R"(,"loss_scale":4096,"skipped_steps":3})")) << line;
+  const std::optional<MetricsReport> read = ParseMetricsLine(line);
+  ASSERT_TRUE(read && read->loss_scaling);
+  EXPECT_EQ(read->loss_scaling->scale, 4096);
+  EXPECT_EQ(read->loss_scaling->skipped_steps, 3);
+>>>>>>> lossscale
 }
 
 TEST(Metrics, ALineGivesItsReportBack) {

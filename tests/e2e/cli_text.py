@@ -89,7 +89,7 @@ class Completion(RidgeTest):
         self.assertEqual(self.complete("ridge", "pl"), ["plan"])
         self.assertLessEqual({"train", "plan", "eval", "run", "bench", "opt", "compare", "doctor",
                               "completion", "models"}, set(self.complete("ridge", "")))
-        self.assertEqual(self.complete("ridge", "bench", ""), ["step", "run", "suite", "device", "collective"])
+        self.assertEqual(self.complete("ridge", "bench", ""), ["step", "run", "suite", "device", "memory", "collective"])
         self.assertEqual(self.complete("ridge", "completion", "z"), ["zsh"])
 
     def test_sizes_of_a_model_stand_behind_its_colon(self):
