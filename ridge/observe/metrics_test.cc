@@ -66,7 +66,6 @@ TEST(Metrics, StagesOfReadingAreSharesWhereThereAreAny) {
   EXPECT_EQ(ParseMetricsLine(line)->input_stages.At(InputStage::kDecode), 0.75);
 }
 
-<<<<<<< HEAD
 TEST(Metrics, CountersAreThereWhereTheDeviceTellsThem) {
   MetricsReport report = At(10);
   report.gpu = {.utilization = 0.96, .power_w = 412.50003, .uncorrected_errors = 0};
@@ -75,7 +74,8 @@ TEST(Metrics, CountersAreThereWhereTheDeviceTellsThem) {
       line.ends_with(R"("gpu":{"utilization":0.96,"power_w":412.5,"uncorrected_errors":0}})"))
       << line;
   EXPECT_EQ(MetricsLine(*ParseMetricsLine(line)), line);
-=======
+}
+
 TEST(Metrics, ALossScaleAndSkippedStepsAreThereWithAScaleOnly) {
   MetricsReport report;
   EXPECT_EQ(MetricsLine(report).find("loss_scale"), std::string::npos);
@@ -87,7 +87,6 @@ TEST(Metrics, ALossScaleAndSkippedStepsAreThereWithAScaleOnly) {
   ASSERT_TRUE(read && read->loss_scaling);
   EXPECT_EQ(read->loss_scaling->scale, 4096);
   EXPECT_EQ(read->loss_scaling->skipped_steps, 3);
->>>>>>> lossscale
 }
 
 TEST(Metrics, ALineGivesItsReportBack) {
