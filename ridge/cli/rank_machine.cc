@@ -16,6 +16,19 @@ Status CheckAlike(Communicator& ranks, TrainOptions options) {
   return agreement.Same("other options", OptionsToJson(options), kStartAlike);
 }
 
+namespace {
+
+// The first rank's: plans choose by it, and a rank may have measured the machine at a busier time.
+// Machines of another type are refused later, with their name.
+Status TakeProfileOfFirst(Communicator& ranks, DeviceProfile& profile) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, TextOfFirst(ranks, ProfileToJson(profile)));
+  RIDGE_ASSIGN_OR_RETURN(DeviceProfile first, ProfileFromJson(text, "the profile of rank 0"));
+  if (first.id == profile.id) profile = std::move(first);
+  return Status();
+}
+
+}  // namespace
+
 Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
                                MpiCommunicator& ranks, bool quiet) {
   if (choice.threads == 0) {
@@ -26,6 +39,7 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
   if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   opened.machine.Join(ranks);
+  RIDGE_RETURN_IF_ERROR(TakeProfileOfFirst(ranks, opened.machine.profile));
   opened.machine.overlaps_exchange = overlap == "on";
   RIDGE_ASSIGN_OR_RETURN(
       opened.machine.sums,

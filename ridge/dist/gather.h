@@ -1,7 +1,5 @@
 // Every rank's value, at every rank; a text of the first; and a barrier.
 #pragma once
-#include <algorithm>
-#include <array>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -23,21 +21,20 @@ Result<std::vector<T>> GatherFromAll(Communicator& ranks, const T& mine) {
   return all;
 }
 
-// The text of rank 0, at every rank; its first 4,095 bytes, which paths are shorter than.  Fails as
-// Exchange does.
-inline Result<std::string> TextOfFirst(Communicator& ranks, const std::string& mine) {
-  std::array<char, 4096> text{};
-  std::copy_n(mine.data(), std::min(mine.size(), text.size() - 1), text.data());
+// The text of rank 0, at every rank.  Fails as Exchange does.
+inline Result<std::string> TextOfFirst(Communicator& ranks, std::string mine) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<size_t> sizes, GatherFromAll(ranks, mine.size()));
   const auto count = static_cast<size_t>(ranks.size());
   std::vector<std::span<const std::byte>> sends(count);
   std::vector<std::span<std::byte>> receives(count);
   if (ranks.rank() == 0) {
-    sends.assign(count, std::as_bytes(std::span(text)));
+    sends.assign(count, std::as_bytes(std::span(mine)));
   } else {
-    receives[0] = std::as_writable_bytes(std::span(text));
+    mine.assign(sizes[0], ' ');
+    receives[0] = std::as_writable_bytes(std::span(mine));
   }
   RIDGE_RETURN_IF_ERROR(ranks.Exchange(sends, receives));
-  return std::string(text.data());
+  return mine;
 }
 
 // Returns when all ranks have called it.  Fails as Exchange does.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "ridge/dist/agreement.h"
+#include "ridge/dist/gather.h"
 #include "ridge/dist/test_ranks.h"
 
 namespace ridge {
@@ -32,6 +33,18 @@ TEST(LocalCommunicatorTest, EveryRankGetsWhatTheOthersSendIt) {
         EXPECT_EQ(communicator.sent_bytes(), 20 * 3 * 4);
       },
       /*most_delay_us=*/200);
+}
+
+TEST(LocalCommunicatorTest, EveryRankGetsTheWholeTextOfTheFirst) {
+  RunRanks(3, [](Communicator& communicator) {
+    for (const size_t bytes : {size_t{0}, size_t{5}, size_t{100'000}}) {
+      const bool leads = communicator.rank() == 0;
+      const Result<std::string> text =
+          TextOfFirst(communicator, leads ? std::string(bytes, 'x') : "mine");
+      ASSERT_TRUE(text.ok()) << text.status().message();
+      EXPECT_EQ(*text, std::string(bytes, 'x'));
+    }
+  });
 }
 
 TEST(LocalCommunicatorTest, ARankThatLeftEndsTheExchangesOfTheOthers) {
