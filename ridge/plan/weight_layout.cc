@@ -14,6 +14,18 @@
 namespace ridge {
 namespace {
 
+// In a tree the runs of one rank that has all slices: every rank keeps the same layout, however
+// many of them it has.
+int64_t RunsOfAllRanks(const StepPlan& step, size_t node) {
+  const int64_t runs = RunsOf(step, node);
+  const Region* loop = MicroBatchLoop(step);
+  const int n = static_cast<int>(node);
+  if (!step.tree || loop == nullptr || !loop->Holds(n) ||
+      std::binary_search(loop->once.begin(), loop->once.end(), n))
+    return runs;
+  return step.tree->share.slices - (loop->trips - runs);
+}
+
 // The weight of steps that change no variable: evaluations, which are rare.
 constexpr double kEvaluations = 0.05;
 
@@ -203,7 +215,7 @@ class Vote {
       if (t == u.step && read.node == u.node) continue;
       const PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
       int64_t& runs = layouts[WantedBy(node, t)];
-      runs = std::max(runs, RunsOf(steps_[t], static_cast<size_t>(read.node)));
+      runs = std::max(runs, RunsOfAllRanks(steps_[t], static_cast<size_t>(read.node)));
     }
     return layouts;
   }
