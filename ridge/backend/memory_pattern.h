@@ -37,9 +37,8 @@ struct PatternErrors {
 inline constexpr int kPatternParts = 1056;
 
 struct PatternKernels {
-  std::unique_ptr<Kernel> write;  // its output is the memory
-  std::unique_ptr<Kernel>
-      verify;  // its input is the memory, its output kPatternParts PatternErrors
+  std::unique_ptr<Kernel> write;   // output: the memory
+  std::unique_ptr<Kernel> verify;  // input: the memory; output: kPatternParts PatternErrors
 };
 // `device` runs host threads; it outlives the kernels.
 PatternKernels MakeHostPatternKernels(Device& device, int threads, const PatternCall& call);

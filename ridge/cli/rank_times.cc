@@ -8,38 +8,26 @@
 #include "ridge/cli/child_process.h"
 #include "ridge/core/process.h"
 #include "ridge/core/units.h"
-#include "ridge/dist/agreement.h"
 #include "ridge/dist/core_share.h"
+#include "ridge/dist/gather.h"
 #include "ridge/measure/time_sums.h"
 #include "ridge/runtime/sum_times_store.h"
 
 namespace ridge::cli {
 namespace {
 
-// The first rank's numbers, at all ranks.
-Result<std::vector<double>> NumbersOfFirst(Communicator& ranks, std::vector<double> mine) {
-  if (ranks.rank() != 0) mine.clear();
-  RIDGE_ASSIGN_OR_RETURN(auto all, Agreement(&ranks).All(mine));
-  return std::move(all.front());
-}
-
 // Takes the first rank's stored times at all ranks, if it has some.
 Status TakeStored(Communicator& ranks, SumTimes& times) {
-  std::vector<double> numbers;
+  std::string text;
   if (ranks.rank() == 0) {
-    const Result<SumTimes> stored = LoadSumTimes(times);
-    if (stored.ok()) {
-      numbers.push_back(UtcSeconds(stored->made_at));
-      for (const SumTime& sum : stored->sums)
-        numbers.insert(numbers.end(),
-                       {static_cast<double>(sum.bytes), sum.seconds, sum.bf16_seconds});
-    }
+    const Result<SumTimes> own = LoadSumTimes(times);
+    if (own.ok()) text = SumTimesToJson(*own);
   }
-  RIDGE_ASSIGN_OR_RETURN(numbers, NumbersOfFirst(ranks, std::move(numbers)));
-  if (numbers.empty()) return Status();
-  times.made_at = UtcText(numbers[0]);
-  for (size_t i = 1; i + 2 < numbers.size(); i += 3)
-    times.sums.push_back({static_cast<int64_t>(numbers[i]), numbers[i + 1], numbers[i + 2]});
+  RIDGE_ASSIGN_OR_RETURN(text, TextOfFirst(ranks, std::move(text)));
+  if (text.empty()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(SumTimes stored, SumTimesFromJson(text, "the table of rank 0"));
+  times.made_at = std::move(stored.made_at);
+  times.sums = std::move(stored.sums);
   return Status();
 }
 

@@ -78,7 +78,7 @@ std::string EarlyStopLine(const RunSummary& summary) {
                      FormatCountOf(stop.evaluations, "evaluation"));
 }
 
-// "3 of 100 updates did not happen, since gradients overflowed f16; the loss scale is 4096"
+// "3 of 100 updates skipped, whose gradients overflowed f16; the loss scale is 4096"
 std::string LossScaleLine(const RunSummary& summary) {
   if (!summary.loss_scaling) return "";
   const LossScaling& scaling = *summary.loss_scaling;

@@ -14,8 +14,9 @@ namespace ridge {
 // readers, adds up in f32 and writes f32; bias and epilogue stay f32.  Parameters, their updates
 // and all other operators stay f32, and so do convolutions that `kernels` run faster in f32, by an
 // algorithm with fewer multiplications.  Where the device does not multiply `operands`, the
-// products are those of f32, of operands that are rounded. # each product within the rounding of
-// its operands: 2^-8 of |a| |b| for bf16
+// products are those of f32, of operands that are rounded.
+//
+// # each product within the rounding of its operands: 2^-8 of |a| |b| for bf16
 Result<Graph> AutocastMatmuls(Graph graph, DType operands, KernelQuery& kernels);
 
 }  // namespace ridge

@@ -1,7 +1,5 @@
 #include "ridge/measure/device_rates.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -66,18 +64,22 @@ Result<double> ProductSeconds(Backend& backend, DType dtype, int64_t extent, dou
 
 Result<double> ProductFlopsPerSecond(Backend& backend, DType dtype,
                                      const DeviceRatesOptions& options) {
-  int64_t extent = 128;
-  double seconds = 0;
-  while (true) {
-    RIDGE_ASSIGN_OR_RETURN(seconds, ProductSeconds(backend, dtype, extent, options.budget_s));
-    if (seconds >= options.long_enough_s || 2 * extent > options.most_extent) break;
-    extent *= 2;
+  for (int64_t extent = 128;; extent *= 2) {
+    RIDGE_ASSIGN_OR_RETURN(const double seconds,
+                           ProductSeconds(backend, dtype, extent, options.budget_s));
+    if (seconds >= options.long_enough_s || 2 * extent > options.most_extent)
+      return 2 * std::pow(static_cast<double>(extent), 3) / seconds;
   }
-  return 2 * std::pow(static_cast<double>(extent), 3) / seconds;
 }
 
-// Of a sum of two tensors, which reads and writes so many bytes.
-Result<double> SumSeconds(Backend& backend, int64_t bytes, double budget_s) {
+// A sum of two tensors.
+struct TimedSum {
+  double seconds = 0;
+  int64_t bytes = 0;  // read and written
+};
+
+// Of about so many bytes.
+Result<TimedSum> TimeSum(Backend& backend, int64_t bytes, double budget_s) {
   constexpr int64_t kWidth = 256;
   const int64_t rows = std::max<int64_t>(1, bytes / (3 * kWidth * BytesPerElement(DType::kF32)));
   const TensorType type{DType::kF32, {rows, kWidth}};
@@ -85,20 +87,19 @@ Result<double> SumSeconds(Backend& backend, int64_t bytes, double budget_s) {
   b.Output("z",
            b.Parameter("x", type, Init::Constant(1)) + b.Parameter("y", type, Init::Constant(2)));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, Ready(b.Build(), backend));
-  return LeastNodeSeconds("add", budget_s, *executor);
+  RIDGE_ASSIGN_OR_RETURN(const double seconds, LeastNodeSeconds("add", budget_s, *executor));
+  return TimedSum{seconds, 3 * type.bytes()};
 }
 
 // Of a level that holds `most` bytes twice.
 Result<double> SumBytesPerSecond(Backend& backend, int64_t most,
                                  const DeviceRatesOptions& options) {
-  int64_t bytes = std::min(most, int64_t{3} << 20);
-  double seconds = 0;
-  while (true) {
-    RIDGE_ASSIGN_OR_RETURN(seconds, SumSeconds(backend, bytes, options.budget_s));
-    if (seconds >= options.long_enough_s || 2 * bytes > most) break;
-    bytes *= 2;
+  TimedSum sum;
+  for (int64_t bytes = std::min(most, int64_t{3} << 20);; bytes *= 2) {
+    RIDGE_ASSIGN_OR_RETURN(sum, TimeSum(backend, bytes, options.budget_s));
+    if (sum.seconds >= options.long_enough_s || 2 * bytes > most) break;
   }
-  return static_cast<double>(bytes) / seconds;
+  return static_cast<double>(sum.bytes) / sum.seconds;
 }
 
 Result<double> ChainSeconds(Backend& backend, int nodes, double budget_s) {

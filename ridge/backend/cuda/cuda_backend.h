@@ -12,7 +12,7 @@
 namespace ridge::cuda {
 
 struct BackendOptions {
-  bool waits_for_each = false;  // kernel, so that an error names its node
+  bool waits_for_each = false;  // waits for each kernel, so that an error names its node
 };
 
 // A library's kernel comes before ours.  An operator without a kernel has no candidates: nothing

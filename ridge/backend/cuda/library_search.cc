@@ -86,6 +86,13 @@ Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::s
                             name, sonames.front(), wheel, kPathVariable));
 }
 
+Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& search, const std::string& name,
+                                        const std::string& soname, const std::string& wheel) {
+  Result<OpenLibrary> library = OpenToolkitLibrary(search, name, {soname}, wheel);
+  if (library.ok()) return library;
+  return Status(ErrorCode::kUnsupported, library.status().message());
+}
+
 std::string PathOfLibrary(void* handle, const std::string& otherwise) {
   const link_map* map = nullptr;
   const bool known = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0;

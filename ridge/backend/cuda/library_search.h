@@ -26,6 +26,10 @@ Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::s
                                        const std::vector<std::string>& sonames,
                                        const std::string& wheel);
 
+// The same for a library that the program can do without: fails with kUnsupported.
+Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& search, const std::string& name,
+                                        const std::string& soname, const std::string& wheel);
+
 // The file of an open library; `otherwise` where the loader does not know.
 std::string PathOfLibrary(void* handle, const std::string& otherwise);
 

@@ -7,8 +7,8 @@
 
 namespace ridge::cuda {
 
-// `kernel`, whose end is waited for after each launch: what fails there is its own error, which
-// begins with `where`, such as "node 'conv1' (conv)".
+// `kernel`, whose Enqueue() waits for its end and returns the error, behind `where`: "conv
+// 'conv1'".
 std::unique_ptr<Kernel> WaitForEach(std::unique_ptr<Kernel> kernel, std::string where);
 
 }  // namespace ridge::cuda

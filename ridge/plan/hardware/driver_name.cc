@@ -23,9 +23,11 @@ Words WordsOf(const std::string& text) {
   return words;
 }
 
-// "sxm4" of a100-sxm4-80g: how the device is built, which a name may leave out.
-bool IsForm(const std::string& word) {
-  return word.starts_with("sxm") || word == "pcie" || word == "nvl";
+// How the device is built, which a name may leave out: "sxm" of a100-sxm4-80g; "": the word says
+// nothing of it.
+std::string FormOf(const std::string& word) {
+  if (word.starts_with("sxm")) return "sxm";
+  return word == "pcie" || word == "nvl" ? word : "";
 }
 // "80g"
 bool IsSize(const std::string& word) {
@@ -37,14 +39,14 @@ bool IsSize(const std::string& word) {
 // What an id says: a model, and the form of it.
 struct Model {
   std::string name;  // "rtx6000ada"
-  std::string form;  // "sxm4"; empty: it has one form
+  std::string form;  // "sxm"; empty: it has one form
 };
 
 Model ModelOf(const std::string& id) {
   Model model;
   for (const std::string& word : WordsOf(id)) {
-    if (IsForm(word)) {
-      model.form = word.starts_with("sxm") ? "sxm" : word;
+    if (const std::string form = FormOf(word); !form.empty()) {
+      model.form = form;
     } else if (!IsSize(word)) {
       model.name += word;
     }
@@ -64,10 +66,12 @@ bool Names(const Words& words, const std::string& model) {
   return false;
 }
 
+// The first that a word says; the module's where none does.
 std::string FormIn(const Words& words) {
-  const auto found = std::find_if(words.begin(), words.end(), IsForm);
-  if (found == words.end()) return "";
-  return found->starts_with("sxm") ? "sxm" : *found;
+  for (const std::string& word : words) {
+    if (std::string form = FormOf(word); !form.empty()) return form;
+  }
+  return "sxm";
 }
 
 // A driver keeps some of the memory, more with ECC.
@@ -81,7 +85,7 @@ bool HasMemory(const Hardware& hardware, int64_t bytes) {
 
 std::optional<Hardware> HardwareOfDriver(const std::string& name, int64_t memory_bytes) {
   const Words words = WordsOf(name);
-  const std::string given = FormIn(words), form = given.empty() ? "sxm" : given;
+  const std::string form = FormIn(words);
   size_t longest = 0;  // an RTX 3080 Ti is no RTX 3080
   std::vector<const Hardware*> found;
   for (const Hardware& hardware : HardwareCatalog()) {

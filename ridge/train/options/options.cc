@@ -77,13 +77,16 @@ bool IsGpu(const TrainOptions& o) { return o.device == "cuda" || o.device.starts
 // Devices that are not here may have more.
 Status CheckPrecision(const TrainOptions& o) {
   const bool is_here = o.device == "cpu" || IsGpu(o);
-  const bool splits = o.precision == "f16" && !o.mesh.empty();
-  if (!is_here || (!splits && (o.precision != "tf32" || IsGpu(o)))) return Status();
-  const char* why = splits ? "all gradients together decide on the loss scale, and a --mesh has "
-                             "parts of them. hint: --precision bf16"
-                           : "tf32 is of NVIDIA GPUs; the CPU trains in f32, bf16 or f16. hint: "
-                             "--precision auto";
-  return Status(ErrorCode::kUnsupported, fmt::format("--precision {}: {}", o.precision, why));
+  if (!is_here) return Status();
+  if (o.precision == "f16" && !o.mesh.empty()) {
+    return Status(ErrorCode::kUnsupported,
+                  "--precision f16: all gradients together decide on the loss scale, and a --mesh "
+                  "has parts of them. hint: --precision bf16");
+  }
+  if (o.precision != "tf32" || IsGpu(o)) return Status();
+  return Status(ErrorCode::kUnsupported,
+                "--precision tf32: tf32 is of NVIDIA GPUs; the CPU trains in f32, bf16 or f16. "
+                "hint: --precision auto");
 }
 
 Status CheckLossScale(const TrainOptions& o) {

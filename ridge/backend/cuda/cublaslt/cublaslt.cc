@@ -32,12 +32,11 @@ const char* FindAll(void* library, LtTable& table) {
 }  // namespace
 
 Result<CublasLt> CublasLt::Open(const LibrarySearch& search) {
-  const Result<OpenLibrary> library =
-      OpenToolkitLibrary(search, "cuBLASLt", {"libcublasLt.so.13"}, kWheel);
-  if (!library.ok()) return Status(ErrorCode::kUnsupported, library.status().message());
+  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary library,
+                         OpenOptionalLibrary(search, "cuBLASLt", "libcublasLt.so.13", kWheel));
   CublasLt lt;
-  lt.path = library->path;
-  if (const char* missing = FindAll(library->handle, lt); missing != nullptr) {
+  lt.path = library.path;
+  if (const char* missing = FindAll(library.handle, lt); missing != nullptr) {
     return Status(
         ErrorCode::kUnsupported,
         fmt::format("{} has no {}. hint: pip install --upgrade {}", lt.path, missing, kWheel));

@@ -14,14 +14,8 @@ using Text = std::array<char, 512>;
 
 Status NotHere(const std::string& text) { return Status(ErrorCode::kUnsupported, text); }
 
-Result<OpenLibrary> Find(const LibrarySearch& search, const char* name, const char* soname,
-                         const char* wheel) {
-  Result<OpenLibrary> library = OpenToolkitLibrary(search, name, {soname}, wheel);
-  return library.ok() ? std::move(library) : NotHere(library.status().message());
-}
-
 Result<const RidgeCudnnApi*> LoadPlugin(const LibrarySearch& search) {
-  const Result<OpenLibrary> library = Find(search, "cuDNN", kPlugin, "");
+  const Result<OpenLibrary> library = OpenOptionalLibrary(search, "cuDNN", kPlugin, "");
   if (!library.ok()) return NotHere(fmt::format("{} is not found. {}", kPlugin, kBuildHint));
   const auto entry = reinterpret_cast<RidgeCudnnEntry>(::dlsym(library->handle, "ridge_cudnn_api"));
   const int32_t abi = entry == nullptr ? 0 : entry()->abi;
@@ -40,10 +34,12 @@ Result<std::shared_ptr<CudnnSession>> CudnnSession::Open(const LibrarySearch& se
                                                          int architecture, const char* device) {
   RIDGE_ASSIGN_OR_RETURN(const RidgeCudnnApi* const api, LoadPlugin(search));
   const std::set<std::string> parts_before = OpenCudnnParts();
-  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary cudnn,
-                         Find(search, "cuDNN", "libcudnn.so.9", "nvidia-cudnn-cu13"));
-  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary runtime,
-                         Find(search, "CUDA runtime", "libcudart.so.13", "nvidia-cuda-runtime"));
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenLibrary cudnn,
+      OpenOptionalLibrary(search, "cuDNN", "libcudnn.so.9", "nvidia-cudnn-cu13"));
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenLibrary runtime,
+      OpenOptionalLibrary(search, "CUDA runtime", "libcudart.so.13", "nvidia-cuda-runtime"));
   Text error{};
   void* const opened = api->open(cudnn.path.c_str(), runtime.path.c_str(), device, architecture,
                                  error.data(), static_cast<int64_t>(error.size()));
