@@ -39,7 +39,8 @@ sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parent))
 from side_by_side import machine
 
 WORKLOADS = {"mlp:128": 200, "mlp:1024": 60, "mlp:2048": 60, "cnn:64": 200, "cnn:1024": 60, "cnn:4096": 60,
-             "resnet50:16": 4, "unet:4": 12, "gpt:8": 5, "bert:16": 20, "vit_ti:8": 12, "efficientnet_v2_s:8": 3, "mobilenet_v3_small:16": 30, "lstm:16": 20}
+             "resnet50:16": 4, "unet:4": 12, "gpt:8": 5, "bert:16": 20, "vit_ti:8": 12, "efficientnet_v2_s:8": 3, "mobilenet_v3_small:16": 30, "lstm:16": 20,
+             "mlp:512": 60, "cnn:256": 100}
 
 
 # Cells of the table: instruction set, model:batch, further words of the command line.

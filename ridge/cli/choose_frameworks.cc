@@ -19,6 +19,7 @@ namespace {
 
 struct Program {
   const char* id;
+  const char* planned_as;  // at its fastest: FindSoftware()
   const char* name;
   const char* no_memory;   // why nothing is known of its memory
   const char* no_seconds;  // and of its seconds
@@ -26,17 +27,17 @@ struct Program {
 
 constexpr char kNoTraining[] = "no published training of it is known (bench/published/cases.csv)";
 constexpr Program kPrograms[] = {
-    {kOwnSoftware, "ridge", "", ""},
-    {"torch", "PyTorch", "", ""},
-    {"tf", "TensorFlow",
+    {kOwnSoftware, kOwnSoftware, "ridge", "", ""},
+    {"torch", "torch-channels-last", "PyTorch", "", ""},
+    {"tf", "tf", "TensorFlow",
      "it takes all of the memory at its start unless it is told not to (tensorflow.org, "
      "set_memory_growth), so that published figures say nothing of the need",
      ""},
-    {"jax", "JAX",
+    {"jax", "", "JAX",
      "it takes 75 % of the memory at its start (docs.jax.dev, GPU memory allocation), so that "
      "published figures say nothing of the need",
      kNoTraining},
-    {"paddle", "Paddle", kNoTraining, kNoTraining},
+    {"paddle", "", "Paddle", kNoTraining, kNoTraining},
 };
 
 FrameworkCell Unknown(const std::string& why) { return {"", {}, Evidence::kNotKnown, why}; }
@@ -106,13 +107,22 @@ void TakeSupport(const Program& program, const Hardware& hardware, FrameworkRow&
   row.least = row.newest = row.driver = row.python = Unknown(why);
 }
 
+// Of NVIDIA's GPUs, whose kernels it is compiled for (docs/gpus.md).
+constexpr double kLeastCapability = 8.0;
+constexpr char kLeastDriver[] = "580";
+
 void TakeOwnSupport(const Hardware& hardware, FrameworkRow& row) {
+  const bool is_cpu = hardware.architecture.starts_with("x86-64");
+  const bool is_gpu = ComputeCapability(hardware) >= kLeastCapability;
   const std::string why =
-      "ridge runs on CPUs; its CUDA backend does not exist yet, so this device is planned for, not "
-      "used";
-  const bool runs = hardware.architecture.starts_with("x86-64");
-  row.least = row.newest = runs ? Known("0.1.0", "README.md") : Known("planned", why);
-  row.driver = runs ? Known("none", "README.md") : Unknown(why);
+      "ridge runs on x86-64 CPUs and on GPUs of NVIDIA of compute capability 8.0 or newer "
+      "(docs/gpus.md), so this device is planned for, not used";
+  row.least = row.newest = is_cpu   ? Known("0.1.0", "README.md")
+                           : is_gpu ? Known("0.1.0", "docs/gpus.md")
+                                    : Known("planned", why);
+  row.driver = is_cpu   ? Known("none", "README.md")
+               : is_gpu ? Known(kLeastDriver, "docs/gpus.md")
+                        : Unknown(why);
   row.python = Known("none", "one native program (README.md)");
 }
 
@@ -230,7 +240,7 @@ void TakePlan(const ChooseVerb& verb, const Hardware& hardware, const Program& p
     constexpr char kGpus[] = "the published trainings are of GPUs";
     return take_unknown(kGpus, kGpus);
   }
-  const Result<PlannedProgram> planned = PlanProgram(verb, hardware, program.id);
+  const Result<PlannedProgram> planned = PlanProgram(verb, hardware, program.planned_as);
   if (!planned.ok()) return take_unknown(planned.status().message(), planned.status().message());
   const PlannedJob& job = planned->run.job;
   row.memory =

@@ -283,7 +283,7 @@ VerbBody AddPlan(CLI::App& app) {
           "devices clusters`; with numbers, a100-sxm4-40g:1,t4:1: unequal ones that share a batch, "
           "and how")
       ->group("Machine");
-  AddText(app, "--foreign", verb->foreign, "torch|tf",
+  AddText(app, "--foreign", verb->foreign, "torch|torch-channels-last|tf",
           "Time of another program on the devices of --on, as published trainings had it")
       ->group("Machine");
   CLI::Option* mesh = AddText(

@@ -9,8 +9,10 @@
 
 #include "ridge/graph/expression.h"
 #include "ridge/graph/ops/shared/attention.h"
+#include "ridge/graph/ops/shared/conv.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/lower/reduced_groups.h"
+#include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/hardware/padded_channels.h"
 
 namespace ridge {
@@ -30,6 +32,10 @@ constexpr double kLargestF32Products = 0.9;
 // arithmetic alone takes so long.
 constexpr double kHalfSpeedSeconds = 10e-6;
 constexpr double kConvolutions = 0.85;  // of the share of a product of equal arithmetic
+// By which cuDNN's Winograd kernels are faster where images of f32 pass a 3x3 window of stride 1:
+// F(2x2,3x3) has 2.25 times fewer multiplications (Lavin and Gray, arXiv:1509.09308), of which the
+// transforms take a third.
+constexpr double kWinograd = 1.5;
 // Copies reach 0.9 of the memory's bandwidth (H200), pointwise kernels and norms less.
 constexpr double kBandwidth = 0.85;
 constexpr double kCacheOverMemory = 2.5;  // bandwidth of the last cache
@@ -45,6 +51,11 @@ constexpr double kAutocastTraffic = 12;
 // Times the scores of attention are read or written where each step is a kernel: product, scale,
 // mask, softmax, dropout, product; backwards two products more and no mask.
 constexpr double kScorePasses = 10, kScoreGradPasses = 11;
+// A program that keeps its images channels-first lets cuDNN copy them for each 16-bit convolution:
+// "every time a convolution is called, cuDNN performs a transpose" (Composer's page on channels
+// last); 1,450 against 2,150 images a second of ResNet-50 (github:NVIDIA/apex, issue 1445).
+constexpr int64_t kImagesOfConv = 3;   // two operands, one result
+constexpr double kImageCopyTraffic = 4;  // bytes an element of 16 bits: read and written
 
 // ---- padded channels
 
@@ -161,10 +172,27 @@ int64_t UsableBytes(const Hardware& hardware) {
 }
 
 // Of the rate of a product of equal arithmetic: attention with heads of 64 or 128.
-double ArithmeticShareOf(const OpDef& op) {
+double AttentionShareOf(const OpDef& op) {
   if (op.name == "attention") return 0.6;
   if (op.name == "attention_grad") return 0.5;
   return 1;
+}
+
+// Of a convolution without groups, or of one of its gradients; else none.
+std::optional<ConvGeometry> DenseConv(const OpDef& op, const OpCall& call) {
+  std::optional<ConvGeometry> geometry = AskedGeometry(op, call);
+  if (geometry && geometry->groups > 1) geometry.reset();
+  return geometry;
+}
+
+bool IsWinograd(const WindowAxis& axis) {
+  return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
+}
+
+// 1x3x3 windows over planes are 3x3 ones.
+bool HasWinograd(const ConvGeometry& geometry) {
+  const SlidingWindow& window = geometry.window;
+  return IsWinograd(window.y()) && IsWinograd(window.x()) && window.z().kernel == 1;
 }
 
 // A thread reads an element of every input before it writes one.
@@ -263,6 +291,8 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
       eager_(use.software.eager),
       reduced_(use.operands != DType::kF32),
       pads_(ComputeCapability(hardware) >= 7),  // it has matrix units of 16 bits
+      copies_images_(pads_ && use.software.channels_first),
+      winograd_(ComputeCapability(hardware) > 0 && use.products == F32Products::kExact),
       workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv),
       model_(ProfileOf(hardware, use)),
       rules_(std::make_unique<PlannedRules>(model_, hardware, eager_)) {}
@@ -325,7 +355,7 @@ double PlannedDevice::PaddingSeconds(const TensorType& image) const {
 // A choice has one efficiency for arithmetic and bytes.  This one makes the node take the longer of
 // its arithmetic at the share and its bytes at the rate of a stream.
 double PlannedDevice::EfficiencyOf(const OpDef& op, const OpCall& call) const {
-  const double share = ArithmeticShareOf(op);
+  const double share = ArithmeticShareOf(op, call);
   if (share == 1) return 1;
   Work arithmetic = WorkOf(&op, call, CallCost(op, call)), stream = arithmetic;
   arithmetic.cost.bytes_read = arithmetic.cost.bytes_written = 0;
@@ -337,8 +367,26 @@ double PlannedDevice::EfficiencyOf(const OpDef& op, const OpCall& call) const {
   return std::max(arithmetic_s, stream_s) / std::max(arithmetic_s / share, stream_s);
 }
 
+double PlannedDevice::ArithmeticShareOf(const OpDef& op, const OpCall& call) const {
+  if (!winograd_ || call.inputs.empty() || call.inputs[0].dtype != DType::kF32)
+    return AttentionShareOf(op);
+  const std::optional<ConvGeometry> geometry = DenseConv(op, call);
+  return geometry && HasWinograd(*geometry) ? kWinograd : AttentionShareOf(op);
+}
+
 double PlannedDevice::BestEfficiency(const OpDef& op, const OpCall& call) {
   return EfficiencyOf(op, call);
+}
+
+double PlannedDevice::ImageCopySeconds(const OpDef& op, const OpCall& call) const {
+  if (!copies_images_ || call.inputs.empty() || BytesPerElement(call.inputs[0].dtype) != 2 ||
+      !DenseConv(op, call))
+    return 0;
+  const int64_t elements =
+      call.inputs[0].elements() + call.inputs[1].elements() + call.outputs[0].elements();
+  const DeviceFacts& facts = model_.facts();
+  return kImageCopyTraffic * static_cast<double>(elements) / facts.memory_bytes_per_s +
+         static_cast<double>(kImagesOfConv) * facts.launch_s;
 }
 
 double PlannedDevice::EagerSeconds(const OpDef& op, const OpCall& call) const {
@@ -352,7 +400,8 @@ double PlannedDevice::EagerSeconds(const OpDef& op, const OpCall& call) const {
     bytes = kAutocastTraffic * static_cast<double>(call.outputs[0].elements());
   if (const double passes = ScorePasses(op); passes > 0)
     bytes = passes * static_cast<double>(ScoresOf(call) * BytesPerElement(call.inputs[0].dtype));
-  return bytes / facts.memory_bytes_per_s + static_cast<double>(steps) * facts.launch_s;
+  return bytes / facts.memory_bytes_per_s + static_cast<double>(steps) * facts.launch_s +
+         ImageCopySeconds(op, call);
 }
 
 int64_t PlannedDevice::LayoutBytes(LayoutId layout, const TensorType& type) const {

@@ -83,11 +83,15 @@ class PlannedDevice : public KernelQuery {
   // Of an image that is read or written with padded channels, beyond its own bytes.
   double PaddingSeconds(const TensorType& image) const;
   double EfficiencyOf(const OpDef& op, const OpCall& call) const;
+  // Of the rate of a product of equal arithmetic.
+  double ArithmeticShareOf(const OpDef& op, const OpCall& call) const;
+  // Of the copies between a program's images and those that a convolution reads and writes.
+  double ImageCopySeconds(const OpDef& op, const OpCall& call) const;
   // Of what the operator's cost does not count when its parts run one by one.
   double EagerSeconds(const OpDef& op, const OpCall& call) const;
 
   const Hardware hardware_;
-  const bool eager_, reduced_, pads_;
+  const bool eager_, reduced_, pads_, copies_images_, winograd_;
   const DeviceWorkspaces workspaces_;
   const Roofline model_;
   const std::unique_ptr<RewriteRules> rules_;

@@ -352,6 +352,49 @@ TEST(PlannedDeviceTest, ManyQueriesReachLessThanAProduct) {
   EXPECT_LT(flops / AttentionSeconds(device, 2048), 0.6 * 312e12);
 }
 
+// Seconds of a convolution that cuDNN is asked about so, without the launches.
+double ConvSeconds(const DeviceUse& use, const std::string& question) {
+  PlannedDevice device(Device("v100-sxm2-16g"), use);
+  const AskedConv conv = AskedBy(question);
+  const KernelChoice choice = device.Candidates(*conv.op, conv.call, {}).choices.front();
+  return device.nominal().Seconds(WorkOf(conv.op, conv.call, CallCost(*conv.op, conv.call)), choice);
+}
+
+TEST(PlannedDeviceTest, AProgramThatIsChannelsFirstCopiesTheImagesOf16BitConvolutions) {
+  DeviceUse last, first;
+  last.software.eager = first.software.eager = first.software.channels_first = true;
+  const std::string rest = " 256x64x56x56 128x64x1x1 stride 1x1 padding 0x0x0x0 dilation 1x1";
+  const DeviceFacts facts = PlannedDevice(Device("v100-sxm2-16g"), last).nominal().facts();
+  const double elements = 256.0 * (64 + 128) * 56 * 56 + 128 * 64;
+  for (const char* op : {"conv", "conv_grad_input", "conv_grad_weight"}) {
+    const auto seconds = [&](const DeviceUse& use, const char* types, const std::string& shapes) {
+      return ConvSeconds(use, fmt::format("{} {}{}", op, types, shapes));
+    };
+    EXPECT_NEAR(seconds(first, "f16 f16", rest) - seconds(last, "f16 f16", rest),
+                2 * 2 * elements / facts.memory_bytes_per_s + 3 * facts.launch_s, 1e-9)
+        << op;
+    EXPECT_EQ(seconds(first, "f32 f32", rest), seconds(last, "f32 f32", rest)) << op;
+    const std::string depthwise =
+        " 256x64x56x56 64x1x3x3 stride 1x1 padding 1x1x1x1 dilation 1x1";
+    EXPECT_EQ(seconds(first, "f16 f16", depthwise), seconds(last, "f16 f16", depthwise)) << op;
+  }
+}
+
+TEST(PlannedDeviceTest, ExactF32WindowsOf3x3AndStride1HaveFewerMultiplications) {
+  const auto seconds = [](const std::string& types, const std::string& window,
+                          F32Products products = F32Products::kExact) {
+    DeviceUse use;
+    use.products = products;
+    return ConvSeconds(use, "conv " + types + " 64x256x28x28 256x256x3x3 " + window);
+  };
+  const std::string same = "stride 1x1 padding 1x1x1x1 dilation 1x1",
+                    wide = "stride 1x1 padding 2x2x2x2 dilation 2x2";
+  EXPECT_NEAR(seconds("f32 f32", same) / seconds("f32 f32", same, F32Products::kTf32), 1 / 1.5,
+              0.01);  // a V100 multiplies alike, but tf32 has no such kernels
+  EXPECT_EQ(seconds("f32 f32", wide), seconds("f32 f32", wide, F32Products::kTf32));
+  EXPECT_EQ(seconds("f16 f16", same), seconds("f16 f16", same, F32Products::kTf32));
+}
+
 // An RTX 6000 Ada has 2.2 times the peak of an RTX 4090 and two thirds of its power.
 TEST(PlannedDeviceTest, ProductsAreNoFasterThanThePowerSustains) {
   Hardware card = Device("rtx6000-ada");

@@ -21,6 +21,7 @@ Software SoftwareOf(const toml::table& row) {
           .name = TextAt(row, "name"),
           .precision = TextAt(row, "precision"),
           .eager = row["eager"].value<bool>().value_or(false),
+          .channels_first = row["channels_first"].value<bool>().value_or(false),
           .scale = NumberAt(row, "scale"),
           .low = NumberAt(row, "low"),
           .high = NumberAt(row, "high"),

@@ -18,6 +18,8 @@ struct Software {
   // Pointwise nodes and epilogues run step by step, attention writes its scores, and each kernel is
   // launched on its own.
   bool eager = false;
+  // Images lie channels-first, so that convolutions of 16 bits copy them.
+  bool channels_first = false;
   double scale = 1;  // seconds of a step over those of the roofline
   // Seconds of a step over those with the scale: 8 of 10 published trainings lie between.
   double low = 1, high = 1;
