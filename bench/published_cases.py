@@ -7,7 +7,8 @@
 One scale a software stack turns the roofline's seconds into its seconds: the median of measured over
 modelled.  A case is judged by the scale of the stack's *other* devices; where a stack has one device,
 by its other models.  Beside it the error without any model: floating-point operations at a constant
-share of the device's peak, fitted in the same way.
+share of the device's peak, fitted in the same way.  A second table has a scale for each precision of
+a stack, as software.toml has for each precision of a program.
 Rows of bench/published/cases.csv without a model that ridge builds are counted, not judged.
 """
 import argparse
@@ -113,6 +114,11 @@ def runs_of(row):
 
 def stack_of(row):
     """What is calibrated by one scale: a program in one container with one code."""
+    return precise_stack_of(row).rpartition(", ")[0]
+
+
+def precise_stack_of(row):
+    """The stack and its precision."""
     source = row["id"].split("-")[0]
     kinds = {"LAMBDA": "PyTorch, NGC containers of 2022, NVIDIA's examples",
              "DLE": "NVIDIA's examples, PyTorch" if program_of(row) == "torch"
@@ -164,7 +170,7 @@ def cases(ridge):
             accumulate = accumulate_of(row)
             flops = sum(n["flops"] * n["runs"] for n in planned["nodes"] if n["step"] != "eval")
             found.append({
-                "id": row["id"], "stack": stack_of(row), "program": program_of(row),
+                "id": row["id"], "stack": stack_of(row), "precise_stack": precise_stack_of(row), "program": program_of(row),
                 "precision": precision, "device": device, "model": model[0],
                 "batch": int(row["batch_per_device"]), "measured_s": measured_s(row),
                 "modelled_s": planned["step_s"] / planned["scale"] / accumulate,
@@ -237,10 +243,10 @@ def held_out(case, stack, key):
     return case[key] * statistics.median(c["measured_s"] / c[key] for c in others)
 
 
-def judge(found):
+def judge(found, by):
     stacks = collections.defaultdict(list)
     for case in found:
-        stacks[case["stack"]].append(case)
+        stacks[case[by]].append(case)
     for stack in stacks.values():
         for case in stack:
             for key, name in (("modelled_s", "error"), ("peak_s", "no_skill_error")):
@@ -374,7 +380,8 @@ def with_left_out(text, left_out):
 def main():
     options = arguments(__doc__)
     found, left_out = cases(options.ridge)
-    stacks = judge(found)
+    by_precision = table(judge(found, "precise_stack"), found)
+    by_stack = table(judge(found, "stack"), found)  # last: its errors stay in the cases
     memory = memory_cases(options.ridge)
     judge_memory(memory)
     if options.verbose:
@@ -382,7 +389,7 @@ def main():
             error = "     -" if c["error"] is None else f"{100 * c['error']:+6.1f}"
             print(f"{c['id']:11} {c['device']:14} {c['model'][:40]:40} {c['batch']:4} "
                   f"{1e3 * c['measured_s']:8.1f} {1e3 * c['modelled_s']:8.1f} {error} {c['stack']}")
-    text = with_left_out(table(stacks, found), left_out)
+    text = with_left_out(f"{by_stack}\n\nWith a scale for each precision of a stack:\n\n{by_precision}", left_out)
     print(text + "\n\n" + memory_table(memory))
     if options.json:
         with open(options.json, "w") as file:

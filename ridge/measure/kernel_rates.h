@@ -13,8 +13,7 @@
 
 namespace ridge {
 
-// By RateKey.  `say` is told of each training before it starts.  Takes about half a
-// minute and 1 GiB.
+// By RateKey.  `say` is told of each training before it starts.  Takes about a minute and 1 GiB.
 Result<std::map<std::string, std::vector<KernelRate>>> MeasureKernelRates(
     const Machine& machine, const std::function<void(const std::string&)>& say);
 

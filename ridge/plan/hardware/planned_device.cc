@@ -227,13 +227,12 @@ double ScorePasses(const OpDef& op) {
 class PlannedRules : public RewriteRules {
  public:
   PlannedRules(const Roofline& model, const Hardware& hardware, bool eager)
-      : narrows_(ComputeCapability(hardware) > 0 && !eager) {
-    const double f32 = PeakOrZero(hardware.fp32_tflops);
-    const double half = std::max(PeakOrZero(hardware.bf16_tflops), f32);
-    rates_.speed = half / f32;
-    rates_.flops_per_byte = f32 / model.facts().memory_bytes_per_s;
-    rates_.least_flops_per_element = 48;
-  }
+      : eager_(eager),
+        narrows_(ComputeCapability(hardware) > 0 && !eager),
+        f32_(PeakOrZero(hardware.fp32_tflops)),
+        bf16_(std::max(PeakOrZero(hardware.bf16_tflops), f32_)),
+        f16_(std::max(PeakOrZero(hardware.fp16_tflops), f32_)),
+        flops_per_byte_(f32_ / model.facts().memory_bytes_per_s) {}
   bool Fuses(const OpDef& op, const OpCall&) const override {
     return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
            op.name == "batch_norm_grad";
@@ -243,14 +242,27 @@ class PlannedRules : public RewriteRules {
   bool GivesF32Sums(const OpDef& op) const override {
     return !narrows_ || op.cost_class != CostClass::kConv;
   }
-  ReducedRates RatesOf(DType) const override { return rates_; }
+  // Autocast narrows every product, whatever it gains.
+  ReducedRates RatesOf(DType operands) const override {
+    ReducedRates rates;
+    if (eager_) {
+      rates.speed = std::numeric_limits<double>::infinity();
+      rates.least_flops_per_element = 1;
+      return rates;
+    }
+    rates.speed = (operands == DType::kF16 ? f16_ : bf16_) / f32_;
+    rates.flops_per_byte = flops_per_byte_;
+    rates.least_flops_per_element = 48;
+    return rates;
+  }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
     return GpuReducedGroups(op);
   }
 
  private:
-  const bool narrows_;
-  ReducedRates rates_;
+  const bool eager_, narrows_;
+  const double f32_, bf16_, f16_;  // TFLOP/s of products, by their operands
+  const double flops_per_byte_;
 };
 
 }  // namespace
