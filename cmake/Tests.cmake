@@ -40,6 +40,7 @@ function(ridge_add_test_program name)
   target_link_libraries(${name} PRIVATE ridge_options ${arg_LINK})
   ridge_link_gtest(${name})
   ridge_link_program(${name})
+  ridge_compile_as_test(${name})
   ridge_use_pch(${name} ridge_test_pch <gtest/gtest.h> <gmock/gmock.h>)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   ridge_set_test_properties(${name} fast 1200)  # two at a time, under sanitizers

