@@ -79,7 +79,7 @@ OpDef ConvPoolDef() {
           "place, u8: the number of the winning tap, 4 where relu cut the maximum off.",
       .input_names = {"x", "w", "bias?"},
       .output_names = {"y", "place"},
-      .attr_defaults = {{"padding", {}}, {"relu", 0}},
+      .attr_defaults = {{"padding", {}}, {"relu", 0}, {"keep_f32", 0}},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,
       .cost = EstimateCost,

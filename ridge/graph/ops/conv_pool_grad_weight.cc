@@ -65,7 +65,7 @@ OpDef ConvPoolGradWeightDef() {
           "is no tap drops its dy. `padding` is that of conv_pool.",
       .input_names = {"x", "place", "dy"},
       .output_names = {"dw", "dbias"},
-      .attr_defaults = {{"weight_dims", {}}, {"padding", {}}, {"bias", 0}},
+      .attr_defaults = {{"weight_dims", {}}, {"padding", {}}, {"bias", 0}, {"keep_f32", 0}},
       .required_attrs = {"weight_dims"},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,

@@ -432,7 +432,10 @@ Status TrainRun::Prepare() {
   // Stored, so that a resumed run on other memory does not choose differently.
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
-  if (options_.precision == "auto") options_.precision = job_.options.precision;
+  if (options_.precision == "auto") {
+    options_.precision = job_.options.precision;
+    options_.precision_for = job_.options.precision_for;
+  }
   if (job_.program.pipeline != nullptr) return CheckStagesFit(job_, ranks_);
   return job_.fits() ? Status() : Refuse();
 }

@@ -69,6 +69,7 @@ struct TrainOptions {
   int64_t warmup = 0;
   double clip_norm = 0;  // 0: no clipping
   std::string precision = "f32";
+  std::vector<std::string> precision_for;  // see learn/precision_for.h
   std::string loss_scale;  // of f16: see learn/loss_scale.h; empty: dynamic
   std::string device = "cpu";
   std::string device_memory;            // "": the share of DeviceMemory
