@@ -136,15 +136,14 @@ std::string HostText(const TrainOptions& options, const Machine& machine) {
   return fmt::format("{} ({})", by, FormatCountOf(machine.backend->threads(), "thread"));
 }
 
-// Nothing without --precision-for.
+// Nothing without --precision-for, or in f32.
 std::string KeptProductsText(const PlannedJob& job) {
-  if (job.options.precision_for.empty()) return "";
+  if (job.options.precision_for.empty() || job.operands == DType::kF32) return "";
   int64_t kept = 0;
   for (const StepPlan& step : job.program.steps) {
     if (step.name != "train" && step.name != "micro") continue;
-    kept += std::count_if(step.nodes.begin(), step.nodes.end(), [](const PlannedNode& node) {
-      return KeepsF32(node.call.attrs);
-    });
+    kept += std::count_if(step.nodes.begin(), step.nodes.end(),
+                          [](const PlannedNode& node) { return KeepsF32(node.call.attrs); });
   }
   return fmt::format("\n  kept in f32 by --precision-for: {} of a step",
                      FormatCountOf(kept, "product"));

@@ -1,4 +1,5 @@
-// The attribute `keep_f32` of products: with 1, --precision leaves their operands and results in f32.
+// The attribute `keep_f32` of products: with 1, --precision leaves their operands and results in
+// f32.
 //
 // Products that an operator's gradient emits for a node take its value.
 #pragma once

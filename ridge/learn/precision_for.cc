@@ -21,9 +21,8 @@ constexpr char kOption[] = "--precision-for ";
 constexpr size_t kOperands = 2;  // of a product; what follows is added to it
 
 bool Matches(const std::vector<std::string>& names, const std::string& pattern) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return MatchesPattern(name, pattern);
-  });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return MatchesPattern(name, pattern); });
 }
 
 class ProductFinder {
@@ -131,8 +130,8 @@ Result<std::vector<PrecisionFor>> ParsePrecisionFor(const std::vector<std::strin
       const size_t equals = std::min(part.rfind('='), part.size());
       const std::string pattern(part.substr(0, equals));
       if (pattern.empty() || equals == part.size()) {
-        return InvalidArgument(fmt::format("{}is '{}': '{}' is not PATTERN=f32. {}", kOption, text,
-                                           part, kHint));
+        return InvalidArgument(
+            fmt::format("{}is '{}': '{}' is not PATTERN=f32. {}", kOption, text, part, kHint));
       }
       const std::string_view type = part.substr(equals + 1);
       if (type != "f32" && type != precision) {

@@ -140,14 +140,15 @@ TEST(WithKeptProducts, LeavesProductsOfOtherTypes) {
 }
 
 TEST(WithKeptProducts, APatternWithoutAParameterNamesTheNearest) {
-  EXPECT_EQ(WithKeptProducts(Parse(kNet), Patterns("upp.*=f32")).status().message(),
-            "net: --precision-for 'upp.*' matches no parameter; the nearest are up.weight, up.bias, "
-            "table. hint: --precision-for 'up.*=f32'");
-  EXPECT_EQ(WithKeptProducts(Parse("graph net\n  x = input f32[2,2]\n  output x\n"),
-                             Patterns("w=f32"))
-                .status()
-                .message(),
-            "net: --precision-for 'w' matches no parameter: there is none");
+  EXPECT_EQ(
+      WithKeptProducts(Parse(kNet), Patterns("upp.*=f32")).status().message(),
+      "net: --precision-for 'upp.*' matches no parameter; the nearest are up.weight, up.bias, "
+      "table. hint: --precision-for 'up.*=f32'");
+  EXPECT_EQ(
+      WithKeptProducts(Parse("graph net\n  x = input f32[2,2]\n  output x\n"), Patterns("w=f32"))
+          .status()
+          .message(),
+      "net: --precision-for 'w' matches no parameter: there is none");
 }
 
 TEST(WithKeptProducts, APatternOfParametersThatNoProductReadsSaysSo) {
@@ -189,8 +190,8 @@ Graph Step(const Graph& forward, DType operands) {
   EXPECT_TRUE(graphs.ok()) << graphs.status().message();
   if (!graphs.ok()) return Graph();
   Kernels kernels;
-  const Result<Graph> step =
-      RewriteStep((*graphs)[0].graph, {.passes = *ParsePassSpec(""), .operands = operands}, kernels);
+  const Result<Graph> step = RewriteStep(
+      (*graphs)[0].graph, {.passes = *ParsePassSpec(""), .operands = operands}, kernels);
   EXPECT_TRUE(step.ok()) << step.status().message();
   return step.ok() ? *step : Graph();
 }

@@ -230,8 +230,8 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 // Casts of operands and copies of values and of weights come after the passes that match f32
 // patterns and would merge the copies, and before nodes are fused with their neighbours.  Values to
 // store in 16 bits are chosen last, when the nodes are final; those that the device's convolutions
-// write in 16 bits only follow.  Where each product is kept in f32, values are too, and the graph is
-// that of f32.  Gradients of biases are split off when nodes are final.
+// write in 16 bits only follow.  Where each product is kept in f32, values are too.  Gradients of
+// biases are split off when nodes are final.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
                           std::vector<PassReport>* reports) {
   static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};

@@ -16,6 +16,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType &x = call.inputs[0], &w = call.inputs[1];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "relu"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, "keep_f32"));
   RIDGE_ASSIGN_OR_RETURN(const ConvPoolGeometry g, MakeConvPoolGeometry(call, x.dims, w.dims));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "w", {x.dtype, w.dims}, "the dtype of x"));
   if (call.has_input(2)) {

@@ -57,6 +57,7 @@ Status CheckSequence(const RecurrentOp& op, const OpCall& call) {
 // `gates` is a permutation of the cell's letters, flags are 0 or 1.
 Status CheckAttrs(const RecurrentCell& cell, const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "reverse"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, kKeepF32));
   if (cell.flag != nullptr) RIDGE_RETURN_IF_ERROR(CheckFlag(call, cell.flag));
   const std::string_view all = cell.gates;
   if (all.empty()) return Status();

@@ -493,6 +493,14 @@ Result<RecomputeOption> ParseRecompute(const std::string& text) {
       text));
 }
 
+void TakeChoices(const TrainOptions& planned, TrainOptions& options) {
+  if (options.slices == "auto") options.slices = planned.slices;
+  if (options.recompute == "auto") options.recompute = planned.recompute;
+  if (options.precision != "auto") return;
+  options.precision = planned.precision;
+  options.precision_for = planned.precision_for;
+}
+
 void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& given,
                       TrainOptions& options) {
   options.model = run.model;

@@ -87,6 +87,7 @@ Status CheckMask(const OpCall& call, size_t mask) {
 
 Status CheckAttributes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "causal"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, kKeepF32));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "softcap", kInfinity));
   if (!std::isfinite(call.number("scale"))) {
     return CallError(call, fmt::format("scale is {}; it must be finite", call.number("scale")));
