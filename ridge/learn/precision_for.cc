@@ -119,28 +119,33 @@ Status NothingToKeep(const Graph& graph, const std::string& pattern,
                   graph.name, kOption, pattern, matched[0], others));
 }
 
+// `part` of `text`.
+Result<PrecisionFor> ParseOne(const std::string& text, std::string_view part,
+                              const std::string& precision) {
+  constexpr const char* kHint = "hint: --precision-for 'head.*=f32'";
+  const size_t equals = std::min(part.rfind('='), part.size());
+  if (equals == 0 || equals == part.size()) {
+    return InvalidArgument(
+        fmt::format("{}is '{}': '{}' is not PATTERN=f32. {}", kOption, text, part, kHint));
+  }
+  const std::string_view type = part.substr(equals + 1);
+  const bool known = precision != "auto";  // what the other products read
+  if (type == "f32" || (known && type == precision))
+    return PrecisionFor{std::string(part.substr(0, equals)), type == "f32"};
+  const std::string own = known ? fmt::format(", or {} as --precision has it", precision) : "";
+  return InvalidArgument(fmt::format("{}is '{}': '{}' is of type '{}'; it must be f32{}. {}",
+                                     kOption, text, part, type, own, kHint));
+}
+
 }  // namespace
 
 Result<std::vector<PrecisionFor>> ParsePrecisionFor(const std::vector<std::string>& texts,
                                                     const std::string& precision) {
-  constexpr const char* kHint = "hint: --precision-for 'head.*=f32'";
   std::vector<PrecisionFor> patterns;
   for (const std::string& text : texts) {
     for (const std::string_view part : SplitAt(text, ',')) {
-      const size_t equals = std::min(part.rfind('='), part.size());
-      const std::string pattern(part.substr(0, equals));
-      if (pattern.empty() || equals == part.size()) {
-        return InvalidArgument(
-            fmt::format("{}is '{}': '{}' is not PATTERN=f32. {}", kOption, text, part, kHint));
-      }
-      const std::string_view type = part.substr(equals + 1);
-      if (type != "f32" && type != precision) {
-        return InvalidArgument(
-            fmt::format("{}is '{}': '{}' is of type '{}'; it must be f32, or {} as --precision "
-                        "has it. {}",
-                        kOption, text, part, type, precision, kHint));
-      }
-      patterns.push_back({pattern, type == "f32"});
+      RIDGE_ASSIGN_OR_RETURN(PrecisionFor one, ParseOne(text, part, precision));
+      patterns.push_back(std::move(one));
     }
   }
   return patterns;

@@ -173,6 +173,9 @@ TEST(ParsePrecisionFor, APatternAndF32OrTheRunsOwnType) {
   EXPECT_EQ(ParsePrecisionFor({"a=f16"}, "bf16").status().message(),
             "--precision-for is 'a=f16': 'a=f16' is of type 'f16'; it must be f32, or bf16 as "
             "--precision has it. hint: --precision-for 'head.*=f32'");
+  EXPECT_EQ(ParsePrecisionFor({"a=auto"}, "auto").status().message(),
+            "--precision-for is 'a=auto': 'a=auto' is of type 'auto'; it must be f32. hint: "
+            "--precision-for 'head.*=f32'");
 }
 
 // ---- what mixed precision makes of the marks
