@@ -193,8 +193,8 @@ Graph Step(const Graph& forward, DType operands) {
   EXPECT_TRUE(graphs.ok()) << graphs.status().message();
   if (!graphs.ok()) return Graph();
   Kernels kernels;
-  const Result<Graph> step = RewriteStep(
-      (*graphs)[0].graph, {.passes = *ParsePassSpec(""), .operands = operands}, kernels);
+  const StepRewrites rewrites = {*ParsePassSpec(""), operands, /*recompute=*/nullptr};
+  const Result<Graph> step = RewriteStep((*graphs)[0].graph, rewrites, kernels);
   EXPECT_TRUE(step.ok()) << step.status().message();
   return step.ok() ? *step : Graph();
 }

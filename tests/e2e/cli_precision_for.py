@@ -52,13 +52,15 @@ class PrecisionFor(RidgeTest):
 
     def test_the_plan_has_the_kept_layer_and_its_gradients_in_f32(self):
         plan = ["plan", "mlp", "--batch", "64", "--precision", "bf16", "--on", "h100-sxm", "-v"]
-        dtypes = {}
+        rows = {}
         for name, words in ("mixed", []), ("kept", ["--precision-for", "2.*=f32"]):
-            text = self.ok(*plan, *words)
-            dtypes[name] = sorted(line.split()[0] for line in text.splitlines()
-                                  if line.strip().startswith("2.weight"))
-        self.assertTrue(any("bf16" in line for line in dtypes["mixed"]), dtypes)
-        self.assertFalse(any("bf16" in line for line in dtypes["kept"]), dtypes)
+            train = self.ok(*plan, *words).split("\ntrain: ")[1].split("\neval: ")[0]
+            # What reads the weight, or writes its gradient.
+            rows[name] = [line for line in train.splitlines()
+                          if " matmul " in line and "2.weight" in line]
+            self.assertEqual(len(rows[name]), 3, train)
+        self.assertTrue(all("bf16" in row for row in rows["mixed"]), rows)
+        self.assertFalse(any("bf16" in row for row in rows["kept"]), rows)
 
     def test_patterns_may_be_given_one_by_one(self):
         both = self.plan("--precision", "f16", "--precision-for", "0.*=f32,2.*=f32")
