@@ -143,7 +143,7 @@ TEST(WithKeptProducts, APatternWithoutAParameterNamesTheNearest) {
   EXPECT_EQ(
       WithKeptProducts(Parse(kNet), Patterns("upp.*=f32")).status().message(),
       "net: --precision-for 'upp.*' matches no parameter; the nearest are up.weight, up.bias, "
-      "table. hint: --precision-for 'up.*=f32'");
+      "q.weight. hint: --precision-for 'up.*=f32'");
   EXPECT_EQ(
       WithKeptProducts(Parse("graph net\n  x = input f32[2,2]\n  output x\n"), Patterns("w=f32"))
           .status()
