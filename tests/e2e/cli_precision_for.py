@@ -27,15 +27,20 @@ class PrecisionFor(RidgeTest):
         kept = self.train("kept", "--precision", "f16", "--precision-for", "2.*=f32")
         self.assertEqual(len({f32, f16, kept}), 3)
 
-    def test_with_all_layers_kept_a_run_of_bf16_has_the_bits_of_f32(self):
-        for model in ("mlp:hidden=128", "gpt:layers=1,hidden=64,heads=2,context=32,vocab=256"):
-            words = ["train", model, "--data", "synthetic", "--steps", "3", "--batch", "8", "-q",
-                     "--device", "cuda"]
+    # A loss scale is a power of two, so gradients of f32 have the same bits with it.
+    def test_with_all_layers_kept_a_run_has_the_bits_of_f32(self):
+        gpt = ["gpt:layers=1,hidden=64,heads=2,context=32,vocab=256", "--batch", "8"]
+        for model, narrow, env in [
+                ([*gpt, "--threads", "1"], "f16", None),
+                (["mlp:hidden=128", "--batch", "64", "--threads", "1"], "f16", None),
+                (["resnet18:image=32,classes=10", "--batch", "8", "--threads", "1"], "f16", None),
+                ([*gpt, "--device", "cuda"], "bf16", GPU)]:
             hashes = []
-            for i, options in enumerate((["--precision", "f32"], ["--precision", "bf16"],
-                                         ["--precision", "bf16", "--precision-for", "*=f32"])):
-                out = f"{model[:3]}{i}"
-                self.ok(*words, *options, "--out", out, env=GPU)
+            for options in (["--precision", "f32"], ["--precision", narrow],
+                            ["--precision", narrow, "--precision-for", "*=f32"]):
+                out = f"run{len(hashes)}{model[0][:3]}{narrow}"
+                self.ok("train", *model, "--data", "synthetic", "--steps", "3", "-q", *options,
+                        "--out", out, env=env)
                 hashes.append(self.read_json(out + "/summary.json")["parameters_sha256"])
             self.assertEqual(hashes[2], hashes[0], model)
             self.assertNotEqual(hashes[1], hashes[0], model)
