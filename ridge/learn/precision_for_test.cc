@@ -13,6 +13,7 @@
 #include "ridge/learn/lora.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/reduced_groups.h"
 #include "ridge/lower/test_kernels.h"
 
 namespace ridge {
@@ -180,8 +181,20 @@ TEST(ParsePrecisionFor, APatternAndF32OrTheRunsOwnType) {
 
 // ---- what mixed precision makes of the marks
 
+// What devices store in 16 bits.
+class UsualRules : public TestRules {
+ public:
+  std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
+    return UsualReducedGroups(op);
+  }
+};
+
 class Kernels : public RowMajorKernels {
  public:
+  const RewriteRules& rules() const override {
+    static const UsualRules rules;
+    return rules;
+  }
   KernelCandidates Candidates(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {{KernelChoice()}, {}};
   }
@@ -257,7 +270,11 @@ const std::map<std::string, std::string>& Nets() {
   heads = transpose(rows, permutation=[0,2,1,3])
   shown = tanh(heads)
   head.scores, lse = attention(shown, heads, shown, scale=0.2)
-  y = tanh(head.scores)
+  turned = transpose(head.scores, permutation=[0,2,1,3])
+  joined = reshape(turned, dims=[4,64,128])
+  tail.weight = parameter f32[128,128] init=normal(0.1)
+  z = matmul(joined, tail.weight, transpose_b=1)
+  y = tanh(z)
 )")},
       {"lstm", TwoLayers(R"(  x = input f32[batch=64,128]
   body.weight = parameter f32[128,128] init=normal(0.1)
