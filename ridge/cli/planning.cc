@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ridge/core/process.h"
 #include "ridge/core/units.h"
 #include "ridge/core/version.h"
+#include "ridge/graph/keep_f32.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/length_forms.h"
@@ -133,6 +136,19 @@ std::string HostText(const TrainOptions& options, const Machine& machine) {
   return fmt::format("{} ({})", by, FormatCountOf(machine.backend->threads(), "thread"));
 }
 
+// Nothing without --precision-for, or in f32.
+std::string KeptProductsText(const PlannedJob& job) {
+  if (job.options.precision_for.empty() || job.operands == DType::kF32) return "";
+  int64_t kept = 0;
+  for (const StepPlan& step : job.program.steps) {
+    if (step.name != "train" && step.name != "micro") continue;
+    kept += std::count_if(step.nodes.begin(), step.nodes.end(),
+                          [](const PlannedNode& node) { return KeepsF32(node.call.attrs); });
+  }
+  return fmt::format("\n  kept in f32 by --precision-for: {} of a step",
+                     FormatCountOf(kept, "product"));
+}
+
 std::string ProfileText(const Machine& machine) {
   if (!machine.in_host_memory()) return "\n  modelled by an H100's numbers; kernels are timed here";
   if (IsTrusted(machine.profile)) return "";
@@ -157,6 +173,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (!machine.is_here()) {
     title += fmt::format(" (not here: modelled from {})", machine.known_from);
+    title += KeptProductsText(job);
     if (machine.software.id == kOwnSoftware) return title;
     const char* memory =
         machine.software.memory_scale > 0 ? " and memory of {}" : " of {}; memory of ridge";
@@ -164,6 +181,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   }
   title += machine.in_host_memory() ? HostText(options, machine)
                                     : fmt::format(" ({})", machine.profile.name);
+  title += KeptProductsText(job);
   if (job.keeps_many)
     title +=
         "\n  keeps its activations: recomputing them would take too much of so short a step "

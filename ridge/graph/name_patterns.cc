@@ -56,13 +56,14 @@ bool MatchesAny(const std::string& name, const std::vector<std::string>& pattern
 }
 
 Status NoNameMatches(const std::string& graph, const std::string& option,
-                     const std::string& pattern, const std::vector<std::string>& names) {
+                     const std::string& pattern, const std::vector<std::string>& names,
+                     const std::string& value) {
   const std::string start = fmt::format("{}: {}'{}' matches no parameter", graph, option, pattern);
   if (names.empty()) return InvalidArgument(start + ": there is none");
   const std::vector<std::string> nearest = NearestNames(pattern, names);
-  return InvalidArgument(fmt::format("{}; the nearest {} {}. hint: {}'{}'", start,
+  return InvalidArgument(fmt::format("{}; the nearest {} {}. hint: {}'{}{}'", start,
                                      nearest.size() == 1 ? "is" : "are", fmt::join(nearest, ", "),
-                                     option, ModulePattern(nearest[0])));
+                                     option, ModulePattern(nearest[0]), value));
 }
 
 }  // namespace ridge

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
@@ -14,6 +15,7 @@ bool IsProduct(const Node& node) { return node.op->name == "matmul" || node.op->
 // The first inputs of a node, of which those of f32 are read in 16 bits; 0: none.
 size_t NarrowInputs(const Graph& graph, const Node& node) {
   if (node.inputs.empty() || graph.type(node.inputs[0]).dtype != DType::kF32) return 0;
+  if (KeepsF32(node.attrs)) return 0;
   if (IsProduct(node)) return 2;
   if (node.op->name == "attention") return 4;  // queries, keys, values, mask
   const bool of_table = graph.value(node.inputs[0]).kind == ValueKind::kParameter;

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
@@ -13,7 +14,9 @@ namespace {
 
 constexpr size_t kOperands = 2;  // of every product; what follows is added to the sums
 
+// A product of f32 that may read 16 bits.
 bool IsProduct(const Graph& graph, const Node& node) {
+  if (KeepsF32(node.attrs)) return false;
   const std::string& op = node.op->name;
   if (op != "matmul" && op != "conv" && op != "conv_grad_input" && op != "conv_grad_weight")
     return false;

@@ -78,7 +78,9 @@ class Fuser {
   }
 
   static AttrMap AttrsOf(const Chain& chain) {
-    return {{"padding", chain.conv->attrs.at("padding")}, {"relu", int64_t{chain.has_relu}}};
+    return {{"padding", chain.conv->attrs.at("padding")},
+            {"relu", int64_t{chain.has_relu}},
+            {"keep_f32", chain.conv->attrs.at("keep_f32")}};
   }
 
   // Nodes that have a kernel are not given up for a node that has none.
@@ -182,7 +184,8 @@ class Fuser {
                           rewriter_.Map({node.inputs[0], found.pool_grad->inputs[0], dy}),
                           {{"padding", node.attrs.at("padding")},
                            {"weight_dims", node.attrs.at("weight_dims")},
-                           {"bias", node.attrs.at("bias")}},
+                           {"bias", node.attrs.at("bias")},
+                           {"keep_f32", node.attrs.at("keep_f32")}},
                           node.outputs, node.location);
   }
 

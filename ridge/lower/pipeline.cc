@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ridge/core/split.h"
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/suggest.h"
 #include "ridge/graph/verify.h"
@@ -229,12 +230,14 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 // Casts of operands and copies of values and of weights come after the passes that match f32
 // patterns and would merge the copies, and before nodes are fused with their neighbours.  Values to
 // store in 16 bits are chosen last, when the nodes are final; those that the device's convolutions
-// write in 16 bits only follow.  Gradients of biases are split off when nodes are final.
+// write in 16 bits only follow.  Where each product is kept in f32, values are too.  Gradients of
+// biases are split off when nodes are final.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
                           std::vector<PassReport>* reports) {
   static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};
   static const PassInfo fuse = {"fuse", "the other half of fuse", FuseNeighbours};
-  const bool narrow = rewrites.operands != DType::kF32, fuses = rewrites.passes.Has("fuse");
+  const bool narrow = rewrites.operands != DType::kF32 && !KeepsEachProduct(graph);
+  const bool fuses = rewrites.passes.Has("fuse");
   Runner runner(kernels.rules(), reports);
   std::vector<const PassInfo*> passes = Rewrites(rewrites.passes);
   if (fuses) passes.pop_back();

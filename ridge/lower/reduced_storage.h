@@ -12,7 +12,8 @@ namespace ridge {
 // Large f32 results become `reduced` (bf16 or f16) where their producer and readers support it and
 // bytes are saved: around products, norms, pools, and in pointwise nodes.  Each such value is
 // rounded once, when it is written.  Variables, gradients of parameters, statistics, and values
-// between the last product and the outputs (the loss) stay f32.
+// between the last product and the outputs (the loss) stay f32, and what a node with keep_f32
+// reads or writes.
 // A node supports `reduced` if `kernels` has a kernel for it about as good as that for f32.
 Result<Graph> AutocastActivations(Graph graph, DType reduced, KernelQuery& kernels);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ridge/graph/expression.h"
+#include "ridge/graph/keep_f32.h"
 
 namespace ridge {
 namespace {
@@ -69,8 +70,7 @@ class StorageSearch {
     BlockValues();
     BlockResults();
     StorageChoice choice;
-    for (const Node& node : graph_.nodes())
-      choice.reads.push_back(TakesCasts(node) ? VisitPointwise(node) : VisitNode(node));
+    for (const Node& node : graph_.nodes()) choice.reads.push_back(Visit(node));
     for (size_t v = 0; v < parent_.size(); ++v) {
       const size_t root = Root(v);
       choice.values.push_back(!blocked_[root] && gain_[root] > 0);
@@ -138,6 +138,18 @@ class StorageSearch {
       const std::vector<ValueId>& inputs = graph_.node(n).inputs;
       open.insert(open.end(), inputs.begin(), inputs.end());
     }
+  }
+
+  std::vector<bool> Visit(const Node& node) {
+    if (KeepsF32(node.attrs)) return VisitKept(node);
+    return TakesCasts(node) ? VisitPointwise(node) : VisitNode(node);
+  }
+
+  // Its operands are not rounded on their way, nor its results.
+  std::vector<bool> VisitKept(const Node& node) {
+    for (ValueId id : node.inputs) Block(id);
+    for (ValueId id : node.outputs) Block(id);
+    return std::vector<bool>(node.inputs.size(), false);
   }
 
   // Any tensor of a pointwise node may be stored in 16 bits: a cast is one more step.

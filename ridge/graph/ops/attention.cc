@@ -78,7 +78,7 @@ void MaskGradient(GradBuilder& g) {
   const Value mask = g.x(kMask), dy = HeadsFirst(g, g.dy());
   const DType dtype = g.y(1).dtype();
   const Value p = Probabilities(g);
-  const Value dp = Cast(MultiplyGrouped(dy, Operand(g, 2), /*transpose_v=*/true), dtype);
+  const Value dp = Cast(MultiplyGrouped(dy, Operand(g, 2), /*transpose_v=*/true, g.attrs()), dtype);
   Value inner = Sum(Cast(dy * HeadsFirst(g, g.y()), dtype), {3}, /*keep_dims=*/true);
   if (g.has_dy(1)) inner = inner - AsColumn(g.dy(1));
   const Value ds = p * (dp - inner);
@@ -160,7 +160,9 @@ OpDef AttentionDef() {
           "floats are added, false hides. causal=1 hides key j from query i where j > i + "
           "causal_offset. logsumexp [B,H,T] of the scores is kept for the gradient; a query that "
           "sees nothing has y = 0. layout=rows: q, k, v, y are [B,T,H,D]; layout=packed: q is "
-          "[B,T,3,H,D], which holds q, k and v, and k and v are absent.",
+          "[B,T,3,H,D], which holds q, k and v, and k and v are absent. With keep_f32=1 mixed "
+          "precision "
+          "leaves it and its gradient in f32.",
       .input_names = {"q", "k?", "v?", "mask?"},
       .output_names = {"y", "logsumexp"},
       .attr_defaults = AttentionAttrs(),

@@ -118,13 +118,15 @@ OpDef ConvDef() {
           "`dilation` have one number for each spatial dimension, `padding` (with zeros) the "
           "numbers before each, then those after each; empty means ones, ones, zeros. "
           "`epilogue` steps are applied to y; inputs after bias belong to it. "
-          "extra and y are of `out_dtype`, empty: that of x and w; bias is too, or f32.",
+          "extra and y are of `out_dtype`, empty: that of x and w; bias is too, or f32. With "
+          "keep_f32=1 mixed precision leaves it and its gradients in f32.",
       .input_names = {"x", "w", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"stride", {}},
                         {"padding", {}},
                         {"dilation", {}},
                         {"groups", 1},
+                        {"keep_f32", 0},
                         {"out_dtype", ""},
                         {"epilogue", ""}},
       .cost_class = CostClass::kConv,

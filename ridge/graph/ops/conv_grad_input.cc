@@ -85,6 +85,7 @@ OpDef ConvGradInputDef() {
                         {"padding", {}},
                         {"dilation", {}},
                         {"groups", 1},
+                        {"keep_f32", 0},
                         {"out_dtype", ""}},
       .required_attrs = {"input_dims"},
       .cost_class = CostClass::kConv,

@@ -104,6 +104,7 @@ OpDef ConvGradWeightDef() {
                         {"padding", {}},
                         {"dilation", {}},
                         {"groups", 1},
+                        {"keep_f32", 0},
                         {"out_dtype", ""}},
       .required_attrs = {"weight_dims"},
       .cost_class = CostClass::kConv,

@@ -16,6 +16,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType &x = call.inputs[0], &w = call.inputs[1];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "relu"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, "keep_f32"));
   RIDGE_ASSIGN_OR_RETURN(const ConvPoolGeometry g, MakeConvPoolGeometry(call, x.dims, w.dims));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "w", {x.dtype, w.dims}, "the dtype of x"));
   if (call.has_input(2)) {
@@ -79,7 +80,7 @@ OpDef ConvPoolDef() {
           "place, u8: the number of the winning tap, 4 where relu cut the maximum off.",
       .input_names = {"x", "w", "bias?"},
       .output_names = {"y", "place"},
-      .attr_defaults = {{"padding", {}}, {"relu", 0}},
+      .attr_defaults = {{"padding", {}}, {"relu", 0}, {"keep_f32", 0}},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -13,6 +13,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const Dims& weight_dims = call.integers("weight_dims");
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "bias"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, "keep_f32"));
   RIDGE_RETURN_IF_ERROR(CheckShape(call, "weight_dims"));
   RIDGE_ASSIGN_OR_RETURN(const ConvPoolGeometry g, MakeConvPoolGeometry(call, x.dims, weight_dims));
   const Dims pooled = g.pool.output_dims();
@@ -65,7 +66,7 @@ OpDef ConvPoolGradWeightDef() {
           "is no tap drops its dy. `padding` is that of conv_pool.",
       .input_names = {"x", "place", "dy"},
       .output_names = {"dw", "dbias"},
-      .attr_defaults = {{"weight_dims", {}}, {"padding", {}}, {"bias", 0}},
+      .attr_defaults = {{"weight_dims", {}}, {"padding", {}}, {"bias", 0}, {"keep_f32", 0}},
       .required_attrs = {"weight_dims"},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ridge/graph/axes.h"
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/ops/shared/reduce.h"
@@ -146,12 +147,12 @@ Value GradOperand(GradBuilder& g) { return Cast(g.dy(), g.x().dtype()); }
 // da = dy b^T, or its transpose b dy^T.
 Value GradA(GradBuilder& g, bool ta, bool tb) {
   const Value dy = GradOperand(g), b = g.x(1);
-  return ta ? MatMul(b, dy, tb, true) : MatMul(dy, b, false, !tb);
+  return ta ? MatMulLike(g.attrs(), b, dy, tb, true) : MatMulLike(g.attrs(), dy, b, false, !tb);
 }
 
 // db = a^T dy, or its transpose dy^T a.
-Value GradB(Value a, Value dy, bool ta, bool tb) {
-  return tb ? MatMul(dy, a, true, ta) : MatMul(a, dy, !ta, false);
+Value GradB(GradBuilder& g, Value a, Value dy, bool ta, bool tb) {
+  return tb ? MatMulLike(g.attrs(), dy, a, true, ta) : MatMulLike(g.attrs(), a, dy, !ta, false);
 }
 
 // Whether b is one matrix that a whole batch of a's is multiplied by.
@@ -167,7 +168,7 @@ Value GradOfSharedB(GradBuilder& g, bool ta, bool tb) {
   const Dims dims = g.x(1).dims();
   const Value a = ta ? SwapLastTwo(g.x()) : g.x();
   const Value dy = AsRows(GradOperand(g));
-  const Value db = GradB(AsRows(a), dy, /*ta=*/false, tb);
+  const Value db = GradB(g, AsRows(a), dy, /*ta=*/false, tb);
   return ReshapeExactly(db, dims);
 }
 
@@ -181,7 +182,7 @@ void Gradient(GradBuilder& g) {
   if (g.needs_dx(1) && SharesB(g)) {
     g.dx(1) = GradOfSharedB(g, ta, tb);
   } else if (g.needs_dx(1)) {
-    g.dx(1) = GradB(g.x(), GradOperand(g), ta, tb);
+    g.dx(1) = GradB(g, g.x(), GradOperand(g), ta, tb);
   }
   if (g.needs_dx(kBias)) g.dx(kBias) = GradBias(g);
 }
@@ -221,12 +222,14 @@ OpDef MatmulDef() {
       .doc =
           "y [..., M, N] = a [..., M, K] b [..., K, N] + bias [N]; leading dimensions broadcast. "
           "transpose_a=1 takes a as [..., K, M], transpose_b=1 takes b as [..., N, K]. "
-          "extra and y are of `out_dtype`, empty: that of a and b; bias is too, or f32.",
+          "extra and y are of `out_dtype`, empty: that of a and b; bias is too, or f32. With "
+          "keep_f32=1 mixed precision leaves it and its gradient's products in f32.",
       .input_names = {"a", "b", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"transpose_a", 0},
                         {"transpose_b", 0},
                         {"out_dtype", ""},
+                        {"keep_f32", 0},
                         {"epilogue", ""}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,

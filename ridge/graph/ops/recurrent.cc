@@ -7,6 +7,7 @@
 
 #include "ridge/graph/axes.h"
 #include "ridge/graph/grad_builder.h"
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/reduce.h"
 #include "ridge/graph/ops/shared/slice.h"
@@ -56,6 +57,7 @@ Status CheckSequence(const RecurrentOp& op, const OpCall& call) {
 // `gates` is a permutation of the cell's letters, flags are 0 or 1.
 Status CheckAttrs(const RecurrentCell& cell, const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "reverse"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, kKeepF32));
   if (cell.flag != nullptr) RIDGE_RETURN_IF_ERROR(CheckFlag(call, cell.flag));
   const std::string_view all = cell.gates;
   if (all.empty()) return Status();
@@ -161,7 +163,7 @@ Value WeightGrad(GradBuilder& g, const RecurrentOp& forward, Value dinner) {
   const Dims d = dinner.dims(), s = before.dims();
   const Value rows = ReshapeExactly(dinner, {d[0] * d[1], d[2]});
   const Value states = ReshapeExactly(before, {s[0] * s[1], s[2]});
-  return MatMul(rows, states, /*transpose_a=*/true, /*transpose_b=*/false);
+  return MatMulLike(g.attrs(), rows, states, /*transpose_a=*/true, /*transpose_b=*/false);
 }
 
 // The sum over steps and batch of the candidate's block of dinner.
@@ -274,7 +276,7 @@ std::vector<std::string> NamesOf(Operands operands) {
 }
 
 AttrMap AttrsOf(const RecurrentCell& cell) {
-  AttrMap attrs = {{"reverse", 0}};
+  AttrMap attrs = {{"reverse", 0}, {kKeepF32, 0}};
   if (cell.blocks() > 1) attrs["gates"] = std::string(cell.gates);
   if (cell.flag != nullptr) attrs[cell.flag] = int64_t{0};
   return attrs;

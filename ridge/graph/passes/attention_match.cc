@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/pattern.h"
 
@@ -211,6 +212,7 @@ bool AttentionMatcher::ReadProduct(AttentionMatch& m, ValueId scores) const {
   if (product == nullptr || product->inputs.size() != 2) return false;
   if (std::get<int64_t>(product->attrs.at("transpose_a")) != 0) return false;
   m.k_transposed = std::get<int64_t>(product->attrs.at("transpose_b")) == 0;
+  m.keep_f32 = m.keep_f32 || KeepsF32(product->attrs);
   m.q = product->inputs[0];
   m.k = product->inputs[1];
   ReadScale(m.scale, m.q, nullptr);

@@ -22,6 +22,7 @@ struct AttentionMatch {
   ValueId k = kNoValue;  // [.., S, D], or [.., D, S] when k_transposed
   bool k_transposed = false;
   double scale = 1, softcap = 0;
+  bool keep_f32 = false;        // one of both products is kept in f32
   std::vector<ValueId> added;   // float masks
   std::vector<ValueId> shown;   // bool: true is visible
   std::vector<ValueId> hidden;  // bool: true is masked

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/passes/attention_match.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
@@ -198,7 +199,8 @@ Status AttentionRewriter::Replace(const Node& root, const AttentionMatch& m) {
   const AttrMap attrs = {{"scale", m.scale},
                          {"causal", int64_t{m.causal_offset.has_value()}},
                          {"causal_offset", m.causal_offset.value_or(0)},
-                         {"softcap", m.softcap}};
+                         {"softcap", m.softcap},
+                         {"keep_f32", int64_t{m.keep_f32 || KeepsF32(root.attrs)}}};
   if (m.scores.size() == 4)
     return rewriter_.Emit(*FindOp("attention"), inputs, attrs, {result}, location_);
   RIDGE_ASSIGN_OR_RETURN(const ValueId y, Add("attention", inputs, attrs));

@@ -238,6 +238,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, co
   PlanChoice& choice = found.plan;
   job.operands = found.operands;
   job.options.precision = found.precision;
+  if (found.operands == DType::kF32) job.options.precision_for.clear();
   job.options.slices = std::to_string(choice.slices);
   job.options.recompute = choice.recompute;
   job.keeps_many = choice.keeps_many;

@@ -11,6 +11,7 @@
 #include "ridge/learn/loss.h"
 #include "ridge/learn/master_params.h"
 #include "ridge/learn/optimizers/rates.h"
+#include "ridge/learn/precision_for.h"
 #include "ridge/train/load/class_weights.h"
 #include "ridge/train/store/preprocessing_file.h"
 
@@ -96,6 +97,7 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
   if (!options.lora.empty()) return "lora";
   if (!options.frozen_weights.empty()) return "frozen-weights";
   if (!options.lr_for.empty()) return "lr-for";
+  if (!options.precision_for.empty()) return "precision-for";
   if (options.ema != none.ema) return "ema";
   if (!FixedRate(forward)) return "";
   if (options.lr != none.lr && options.lr != forward.notes.own_rate) return "lr";
@@ -134,6 +136,13 @@ Result<Graph> WithSmallFrozenWeights(const TrainOptions& options, Graph graph, M
   notes.notes.push_back(fmt::format("{} frozen weight{} kept in 4 bits a number (NF4)", kept,
                                     kept == 1 ? " is" : "s are"));
   return graph;
+}
+
+Result<Graph> KeepingProducts(const TrainOptions& options, Graph graph) {
+  if (options.precision_for.empty()) return graph;
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<PrecisionFor> patterns,
+                         ParsePrecisionFor(options.precision_for, options.precision));
+  return WithKeptProducts(graph, patterns);
 }
 
 // The model with what the options freeze of it, and with adapters.
@@ -190,6 +199,7 @@ Status TakeModel(const TrainOptions& options, const ModelRequest& request, Forwa
     RIDGE_ASSIGN_OR_RETURN(forward.graph,
                            WithLossShape(std::move(forward.graph), forward.loss_shape));
     RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
+    RIDGE_ASSIGN_OR_RETURN(forward.graph, KeepingProducts(options, std::move(forward.graph)));
     RIDGE_ASSIGN_OR_RETURN(const auto rates, ParseRateFactors(options.lr_for));
     RIDGE_RETURN_IF_ERROR(CheckRateFactors(rates, forward.graph));
   }

@@ -429,10 +429,7 @@ Status TrainRun::Prepare() {
   forward_ = std::move(forward.graph);
   text_ = std::move(forward.source);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_, lengths_));
-  // Stored, so that a resumed run on other memory does not choose differently.
-  if (options_.slices == "auto") options_.slices = job_.options.slices;
-  if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
-  if (options_.precision == "auto") options_.precision = job_.options.precision;
+  TakeChoices(job_.options, options_);
   if (job_.program.pipeline != nullptr) return CheckStagesFit(job_, ranks_);
   return job_.fits() ? Status() : Refuse();
 }

@@ -20,6 +20,7 @@
 #include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/optimizers/rates.h"
+#include "ridge/learn/precision_for.h"
 #include "ridge/partition/layouts.h"
 #include "ridge/pipeline/schedule.h"
 #include "ridge/train/options/option_table.h"
@@ -87,6 +88,17 @@ Status CheckPrecision(const TrainOptions& o) {
   return Status(ErrorCode::kUnsupported,
                 "--precision tf32: tf32 is of NVIDIA GPUs; the CPU trains in f32, bf16 or f16. "
                 "hint: --precision auto");
+}
+
+Status CheckPrecisionFor(const TrainOptions& o) {
+  if (o.precision_for.empty()) return Status();
+  if (o.precision == "f32" || o.precision == "tf32") {
+    return InvalidArgument(
+        fmt::format("--precision-for is '{}'; it is of --precision bf16 and f16, and --precision "
+                    "is {}. hint: leave it out",
+                    fmt::join(o.precision_for, ","), o.precision));
+  }
+  return ParsePrecisionFor(o.precision_for, o.precision).status();
 }
 
 Status CheckLossScale(const TrainOptions& o) {
@@ -481,6 +493,14 @@ Result<RecomputeOption> ParseRecompute(const std::string& text) {
       text));
 }
 
+void TakeChoices(const TrainOptions& planned, TrainOptions& options) {
+  if (options.slices == "auto") options.slices = planned.slices;
+  if (options.recompute == "auto") options.recompute = planned.recompute;
+  if (options.precision != "auto") return;
+  options.precision = planned.precision;
+  options.precision_for = planned.precision_for;
+}
+
 void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& given,
                       TrainOptions& options) {
   options.model = run.model;
@@ -500,6 +520,7 @@ Status CheckOptions(const TrainOptions& options) {
     return InvalidArgument("--epochs and --steps exclude each other; give one");
   RIDGE_RETURN_IF_ERROR(CheckValues(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options));
+  RIDGE_RETURN_IF_ERROR(CheckPrecisionFor(options));
   RIDGE_RETURN_IF_ERROR(CheckLossScale(options));
   RIDGE_RETURN_IF_ERROR(CheckGpuOptions(options));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())

@@ -69,7 +69,8 @@ struct TrainOptions {
   int64_t warmup = 0;
   double clip_norm = 0;  // 0: no clipping
   std::string precision = "f32";
-  std::string loss_scale;  // of f16: see learn/loss_scale.h; empty: dynamic
+  std::vector<std::string> precision_for;  // see learn/precision_for.h
+  std::string loss_scale;                  // of f16: see learn/loss_scale.h; empty: dynamic
   std::string device = "cpu";
   std::string device_memory;            // "": the share of DeviceMemory
   std::string kernel_launch = "graph";  // of a GPU's kernels: graph, single, sync
@@ -169,6 +170,10 @@ struct RecomputeOption {
 };
 // Fails with kInvalidArgument.
 Result<RecomputeOption> ParseRecompute(const std::string& text);
+
+// What the plan of these options chose for "auto"; stored, so that a resumed run on other memory
+// does not choose differently.
+void TakeChoices(const TrainOptions& planned, TrainOptions& options);
 
 // Copies a run's model options into those of a new run that starts from its weights, except the
 // ones in `given` (JSON keys).

@@ -235,6 +235,27 @@ TEST(OptionsTest, ALossScaleIsOfF16) {
   EXPECT_EQ((*LossScaleOf(options))->scale, 1024);
 }
 
+TEST(OptionsTest, WhatAPlanChoseReplacesAutoAlone) {
+  TrainOptions planned;
+  planned.slices = "2";
+  planned.recompute = "all";
+  planned.precision = "f32";
+  TrainOptions options = planned;
+  options.slices = "4";
+  options.recompute = "auto";
+  options.precision = "bf16";
+  options.precision_for = {"head.*=f32"};
+  TakeChoices(planned, options);
+  EXPECT_EQ(options.slices, "4");
+  EXPECT_EQ(options.recompute, "all");
+  EXPECT_EQ(options.precision, "bf16");
+  EXPECT_EQ(options.precision_for, std::vector<std::string>{"head.*=f32"});
+  options.precision = "auto";
+  TakeChoices(planned, options);
+  EXPECT_EQ(options.precision, "f32");
+  EXPECT_TRUE(options.precision_for.empty());
+}
+
 TEST(OptionsTest, PatienceNeedsAValidationSet) {
   TrainOptions options = Valid();
   options.patience = 3;

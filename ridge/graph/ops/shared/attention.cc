@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "ridge/graph/axes.h"
+#include "ridge/graph/keep_f32.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
@@ -86,6 +87,7 @@ Status CheckMask(const OpCall& call, size_t mask) {
 
 Status CheckAttributes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "causal"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, kKeepF32));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "softcap", kInfinity));
   if (!std::isfinite(call.number("scale"))) {
     return CallError(call, fmt::format("scale is {}; it must be finite", call.number("scale")));
@@ -172,8 +174,8 @@ Status CheckAttention(const OpCall& call, size_t mask) {
 }
 
 AttrMap AttentionAttrs() {
-  return {
-      {"scale", 1.0}, {"causal", 0}, {"causal_offset", 0}, {"softcap", 0.0}, {"layout", "heads"}};
+  return {{"scale", 1.0},   {"causal", 0},       {"causal_offset", 0},
+          {"softcap", 0.0}, {"layout", "heads"}, {"keep_f32", 0}};
 }
 
 int64_t VisibleKeys(const OpCall& call, int64_t query) {
@@ -277,12 +279,12 @@ Status CheckAttentionOperands(const std::string& where, const std::vector<Value>
   return InferCall(*FindOp("attention"), call).status();
 }
 
-Value MultiplyGrouped(Value probabilities, Value v, bool transpose_v) {
+Value MultiplyGrouped(Value probabilities, Value v, bool transpose_v, const AttrMap& of) {
   if (!probabilities.valid() || !v.valid()) return {};
   const Dims p = probabilities.dims();
   const int64_t kv_heads = v.dims()[1];
   const Value product =
-      MatMul(GroupHeads(probabilities, kv_heads), v, /*transpose_a=*/false, transpose_v);
+      MatMulLike(of, GroupHeads(probabilities, kv_heads), v, /*transpose_a=*/false, transpose_v);
   if (!product.valid()) return {};
   return ReshapeExactly(product, {p[0], p[1], p[2], product.dims()[3]});
 }
@@ -293,7 +295,7 @@ AttentionScores ComposeAttentionScores(GraphBuilder& b, Value q, Value k, Value 
   if (!b.ok()) return scores;
   const double cap = attrs.number("softcap");
   scores.scaled = MultiplyGrouped(q * attrs.number("scale"), k,
-                                  /*transpose_v=*/true);
+                                  /*transpose_v=*/true, attrs);
   scores.capped = scores.masked = scores.scaled;
   if (cap > 0) {
     const Value unit = Tanh(scores.scaled * (1 / cap));

@@ -106,6 +106,7 @@ struct AttentionScores {
 AttentionScores ComposeAttentionScores(GraphBuilder& b, Value q, Value k, Value mask,
                                        const AttrMap& attrs);
 // probabilities [batch, heads, queries, keys] times v [batch, kv_heads, keys, value_dim].
-Value MultiplyGrouped(Value probabilities, Value v, bool transpose_v);
+// In f32 in mixed precision if `of` has keep_f32.
+Value MultiplyGrouped(Value probabilities, Value v, bool transpose_v, const AttrMap& of = {});
 
 }  // namespace ridge

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "ridge/graph/keep_f32.h"
+
 namespace ridge {
 
 Status CheckFloat(const OpCall& call, size_t i, const char* name) {
@@ -22,6 +24,7 @@ Result<DType> FloatOutDType(const OpCall& call) {
 }
 
 Result<DType> ProductDType(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, kKeepF32));
   const std::string& text = call.text("out_dtype");
   const DType in = call.inputs[0].dtype;
   if (text.empty()) return in;

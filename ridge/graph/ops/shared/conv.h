@@ -12,7 +12,7 @@ namespace ridge {
 
 // Attributes that every convolution carries.
 inline constexpr std::initializer_list<const char*> kConvAttrs = {"stride", "padding", "dilation",
-                                                                  "groups"};
+                                                                  "groups", "keep_f32"};
 
 struct ConvGeometry {
   int64_t batch = 0;
