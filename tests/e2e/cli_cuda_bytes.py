@@ -56,7 +56,7 @@ class Bytes(RidgeTest):
     def test_every_part_is_planned_and_nothing_grows_in_the_run(self):
         for words in (MLP, [*MLP, "--kernel-launch", "single"], [*MLP, "--accumulate", "2"],
                       ["cnn", "--batch", "4"],
-                      ["gpt:layers=1,hidden=16,heads=2,vocab=32,seq_len=8", "--batch", "2"],
+                      ["gpt:layers=1,hidden=16,heads=2,vocab=32,context=8", "--batch", "2"],
                       ["lstm:layers=1,hidden=8,vocab=16,seq_len=4", "--batch", "2"]):
             with self.subTest(words=words):
                 _, told = self.train(*words)

@@ -114,17 +114,23 @@ Result<int64_t> TimeJob(const Machine& machine, const JobData* data,
   return code;
 }
 
+// Of a device, beside its arena and what it held when it was opened.
+int64_t PlannedKernelBytes(const Machine& machine, const Program& program) {
+  const DeviceFacts facts = machine.measured().facts();
+  return ProfiledRuntimeBytes(facts, program) - facts.runtime_bytes;
+}
+
 // Of a device with a memory of its own, before a kernel runs: what is planned, and the arena.
 void BeginBytes(const Machine& machine, const Executor& executor, DeviceBytes& bytes) {
   const Program& program = executor.program();
-  const DeviceFacts facts = machine.measured().facts();
   bytes.planned.context = bytes.used.context - bytes.used.before.value_or(0);
   bytes.planned.arena = program.arena_bytes;
-  bytes.planned.kernels = ProfiledRuntimeBytes(facts, program) - facts.runtime_bytes;
+  bytes.planned.kernels = PlannedKernelBytes(machine, program);
   bytes.planned.graphs = RecordedBytes(program, machine.recorded_run_bytes);
   bytes.planned_staging = StagingBytes(program);
   bytes.staging = executor.transfers().staging_bytes();
   bytes.used.arena = executor.used_with_arena().value_or(0);
+  bytes.used.kernels = bytes.used.graphs = bytes.used.arena;
 }
 
 // Events and whatever else timing took are the kernels'.
@@ -138,10 +144,9 @@ void EndBytes(int64_t used_bytes, DeviceUse& use) {
 int64_t DeviceRuntimeBytes(const Machine& machine, bool has_run, const Executor& executor) {
   const int64_t used = machine.backend->device().used_bytes().value_or(0);
   const int64_t beside = used - executor.arena().bytes();
-  if (has_run && machine.bytes != nullptr) EndBytes(used, machine.bytes->bytes().used);
+  if (machine.bytes != nullptr) EndBytes(used, machine.bytes->bytes().used);
   if (has_run) return beside;
-  const DeviceFacts facts = machine.measured().facts();
-  return beside + ProfiledRuntimeBytes(facts, executor.program()) - facts.runtime_bytes +
+  return beside + PlannedKernelBytes(machine, executor.program()) +
          RecordedBytes(executor.program(), machine.recorded_run_bytes);
 }
 
