@@ -68,7 +68,7 @@ BytesVerdict DeviceBytes::verdict() const {
 }
 
 Json DeviceBytesToJson(const DeviceBytes& bytes) {
-  const DeviceUse& used = bytes.used;
+  const DeviceReadings& used = bytes.used;
   Json json = {{"device", bytes.device},
                {"verdict", BytesVerdictName(bytes.verdict())},
                {"peak_bytes", bytes.peak_bytes},

@@ -22,10 +22,10 @@ struct DeviceParts {
 
 // In use when a stage has ended: the context is made, the arena is mapped, each kernel has run, the
 // steps are recorded, the run is over.
-struct DeviceUse {
+struct DeviceReadings {
   std::optional<int64_t> before;  // the context was made; empty: not known
   int64_t context = 0, arena = 0, kernels = 0, graphs = 0, end = 0;
-  bool operator==(const DeviceUse&) const = default;
+  bool operator==(const DeviceReadings&) const = default;
 };
 
 struct OtherProcesses {
@@ -46,7 +46,7 @@ struct DeviceBytes {
   std::string device;      // "cuda:0"
   DeviceParts planned;     // before a kernel ran
   int64_t peak_bytes = 0;  // of the plan that was shown: after each kernel ran
-  DeviceUse used;
+  DeviceReadings used;
   std::string no_before;  // why `used.before` is empty
   OtherProcesses others;
   int64_t planned_staging = 0, staging = 0;  // locked pages of the host

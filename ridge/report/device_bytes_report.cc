@@ -33,7 +33,7 @@ std::string SharedText(const DeviceBytes& bytes) {
 }  // namespace
 
 std::string DeviceBytesVerdict(const DeviceBytes& bytes) {
-  const DeviceUse& used = bytes.used;
+  const DeviceReadings& used = bytes.used;
   switch (bytes.verdict()) {
     case BytesVerdict::kShared:
       return fmt::format("{}: shared, bytes not proven: {}", bytes.device, SharedText(bytes));

@@ -103,7 +103,7 @@ TEST(GpuBytesLog, CountsOtherProcessesAndNotItself) {
 
 // The stages of a run by hand.
 void ReadStages(LoggedGpu& gpu) {
-  DeviceUse& use = gpu.log->bytes().used;
+  DeviceReadings& use = gpu.log->bytes().used;
   use.arena = use.kernels = use.graphs = UsedBytes(*gpu.device);
 }
 

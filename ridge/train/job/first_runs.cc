@@ -31,7 +31,7 @@ void ReadUse(Executor& executor, int64_t* bytes) {
 
 }  // namespace
 
-Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceUse* use) {
+Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceReadings* use) {
   RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(job.options.seed));
   ScalarInputs scalars(executor, job.lr_dtype, job.options.batch);
   for (const int slot : {0, 1}) scalars.Write(slot, /*lr=*/0, /*updates=*/0, {job.options.seed, 0});

@@ -134,7 +134,7 @@ void BeginBytes(const Machine& machine, const Executor& executor, DeviceBytes& b
 }
 
 // Events and whatever else timing took are the kernels'.
-void EndBytes(int64_t used_bytes, DeviceUse& use) {
+void EndBytes(int64_t used_bytes, DeviceReadings& use) {
   use.kernels += used_bytes - use.graphs;
   use.graphs = used_bytes;
 }
