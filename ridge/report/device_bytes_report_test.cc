@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-DeviceBytes Run() {
+DeviceBytes QuietRun() {
   DeviceBytes bytes;
   bytes.device = "cuda:0";
   bytes.planned = {
@@ -24,24 +24,24 @@ DeviceBytes Run() {
 }
 
 TEST(DeviceBytesReport, HasARowAPartAndTheVerdict) {
-  EXPECT_EQ(DeviceBytesReport(Run(), Terminal{}),
-            "  bytes of cuda:0     planned  measured     error\n"
-            "  before the run            -  2.00 MiB         -\n"
-            "  context             530 MiB   530 MiB    +0.0 %\n"
-            "  arena              40.0 MiB  40.0 MiB    +0.0 %\n"
-            "  kernels            9.00 MiB  4.00 MiB  +125.0 %\n"
-            "  graphs             4.00 MiB  2.00 MiB  +100.0 %\n"
-            "  growth in the run       0 B       0 B         -\n"
-            "  locked on the host 3.00 MiB  3.00 MiB    +0.0 %\n"
+  EXPECT_EQ(DeviceBytesReport(QuietRun(), Terminal{}),
+            "  bytes of cuda:0      planned  measured     error\n"
+            "  before the run             -  2.00 MiB         -\n"
+            "  context              530 MiB   530 MiB    +0.0 %\n"
+            "  arena               40.0 MiB  40.0 MiB    +0.0 %\n"
+            "  kernels             9.00 MiB  4.00 MiB  +125.0 %\n"
+            "  graphs              4.00 MiB  2.00 MiB  +100.0 %\n"
+            "  growth in the run        0 B       0 B         -\n"
+            "  locked on the host  3.00 MiB  3.00 MiB    +0.0 %\n"
             "cuda:0: bytes proven: 578 MiB planned, 578 MiB in use at the end\n");
 }
 
 TEST(DeviceBytesReport, SaysWhereTheFirstReadingIsMissing) {
-  DeviceBytes bytes = Run();
+  DeviceBytes bytes = QuietRun();
   bytes.used.before.reset();
   bytes.no_before = "libnvidia-ml.so.1 is not found";
   const std::string text = DeviceBytesReport(bytes, Terminal{});
-  EXPECT_NE(text.find("before the run            -         -         -\n"), std::string::npos)
+  EXPECT_NE(text.find("before the run             -         -         -\n"), std::string::npos)
       << text;
   EXPECT_NE(text.find("\ncuda:0: the context is counted with all that was in use before it: "
                       "libnvidia-ml.so.1 is not found\n"),
@@ -50,7 +50,7 @@ TEST(DeviceBytesReport, SaysWhereTheFirstReadingIsMissing) {
 }
 
 TEST(DeviceBytesVerdict, ALeakIsSaidWithItsBytes) {
-  DeviceBytes bytes = Run();
+  DeviceBytes bytes = QuietRun();
   bytes.used.end += 4 * kMiB;
   EXPECT_EQ(DeviceBytesVerdict(bytes),
             "cuda:0: a leak: 4.00 MiB more are in use at the end than before the first step");
@@ -61,14 +61,14 @@ TEST(DeviceBytesVerdict, ALeakIsSaidWithItsBytes) {
 }
 
 TEST(DeviceBytesVerdict, MoreThanPlannedHasBothNumbers) {
-  DeviceBytes bytes = Run();
+  DeviceBytes bytes = QuietRun();
   bytes.peak_bytes = 576 * kMiB;
   EXPECT_EQ(DeviceBytesVerdict(bytes),
             "cuda:0: more than planned: 578 MiB are in use at the end, 576 MiB were planned");
 }
 
 TEST(DeviceBytesVerdict, OtherProcessesAreNamedWithWhatTheyHold) {
-  DeviceBytes bytes = Run();
+  DeviceBytes bytes = QuietRun();
   bytes.others = {1, 512 * kMiB};
   EXPECT_EQ(DeviceBytesVerdict(bytes),
             "cuda:0: shared, bytes not proven: 1 other process holds 512 MiB");

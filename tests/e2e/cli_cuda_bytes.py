@@ -57,7 +57,7 @@ class Bytes(RidgeTest):
         for words in (MLP, [*MLP, "--kernel-launch", "single"], [*MLP, "--accumulate", "2"],
                       ["cnn", "--batch", "4"],
                       ["gpt:layers=1,hidden=16,heads=2,vocab=32,context=8", "--batch", "2"],
-                      ["lstm:layers=1,hidden=8,vocab=16,seq_len=4", "--batch", "2"]):
+                      ["lstm:layers=1,hidden=8,vocab=16,tokens=4", "--batch", "2"]):
             with self.subTest(words=words):
                 _, told = self.train(*words)
                 self.assertEqual((told["growth"], told["verdict"]), (0, "proven"), told)

@@ -22,7 +22,7 @@ struct LoggedGpu {
       : variables(std::move(settings)),
         driver(*LoadFake()),
         log(GpuBytesLog::Begin(search)),
-        device(*cuda::CudaDevice::Open(driver, 0)) {
+        device(std::move(*cuda::CudaDevice::Open(driver, 0))) {
     log->ContextIsMade(0, device->gpu().uuid, UsedBytes(*device));
   }
   const DeviceBytes& bytes() const { return log->bytes(); }
