@@ -68,10 +68,12 @@ class Bytes(RidgeTest):
                 self.assertEqual(told["measured"]["graphs"] > 0, graphs, told)
 
     def test_what_a_first_launch_takes_is_taken_before_the_run(self):
-        """Each module and each piece of work of a graph takes a page, so none can hide."""
+        """Evaluations and checkpoints too.  Each module and each piece of work of a graph takes a page,
+        so none can hide."""
         for words in MODELS:
             with self.subTest(words=words):
-                _, told = self.train(*words, RIDGE_FAKE_CUDA_MODULE_BYTES=str(2 * MIB),
+                _, told = self.train(*words, "--validation", "0.01",
+                                     RIDGE_FAKE_CUDA_MODULE_BYTES=str(2 * MIB),
                                      RIDGE_FAKE_CUDA_WORK_BYTES=str(2 * MIB),
                                      RIDGE_FAKE_CUDA_BYTES=str(64 << 30))
                 self.assertGreater(told["measured"]["kernels"], 8 * MIB)
