@@ -16,6 +16,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/units.h"
+#include "ridge/report/device_bytes_report.h"
 #include "ridge/report/plan_report.h"
 #include "ridge/report/table.h"
 #include "ridge/runtime/virtual_compute.h"
@@ -67,7 +68,8 @@ std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
                      result.optimizer, result.precision, where,
                      FormatCount(static_cast<double>(result.params)), notice) +
          table.ToText(terminal) + "\n" +
-         ComparisonReport(NumbersOf(result.planned), NumbersOf(result.measured), terminal);
+         ComparisonReport(NumbersOf(result.planned), NumbersOf(result.measured), terminal) +
+         (result.device_bytes ? "\n" + DeviceBytesReport(*result.device_bytes, terminal) : "");
 }
 
 Result<OpenedMachine> OpenFor(const BenchStepVerb& verb, const TrainOptions& options,

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "ridge/backend/cuda/cuda_backend.h"
+#include "ridge/backend/cuda/gpu_bytes.h"
 #include "ridge/backend/cuda/libraries.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
 #include "ridge/backend/cuda/nvml.h"
@@ -95,6 +96,7 @@ std::unique_ptr<CounterSource> OpenCounters(const cuda::CudaDevice& device, int 
 Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
                                       const std::function<void(const std::string&)>& say) {
   const int ordinal = request.ordinal;
+  std::unique_ptr<cuda::GpuBytesLog> bytes = cuda::GpuBytesLog::Begin();
   RIDGE_ASSIGN_OR_RETURN(OpenedGpu gpu, OpenGpu(ordinal, request.launch));
   std::unique_ptr<cuda::CudaDevice>& device = gpu.device;
   say(fmt::format("cuda:{} {}: kernels are compiled by NVRTC {} when they are met first", ordinal,
@@ -107,9 +109,13 @@ Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
   if (request.counters) opened.counters = OpenCounters(*device, ordinal, say);
   RIDGE_ASSIGN_OR_RETURN(const int64_t free, device->FreeBytes());
   const int64_t held = device->gpu().memory_bytes - free;
+  bytes->ContextIsMade(ordinal, device->gpu().uuid, held);
   opened.machine.counters = opened.counters.get();
   opened.machine.profile = ProfileOf(device->gpu(), request.libraries.tf32, held);
   opened.machine.memory_bytes = LimitBytes(request.most, held, free);
+  if (request.launch == "graph") opened.machine.recorded_run_bytes = cuda::kRecordedRunBytes;
+  opened.bytes = std::move(bytes);
+  opened.machine.bytes = opened.bytes.get();
   opened.backend = cuda::MakeCudaBackend(*device, std::move(gpu.compiler), std::move(libraries),
                                          {.waits_for_each = request.launch == "sync"});
   opened.device = std::move(device);

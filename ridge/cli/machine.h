@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ridge/backend/backend.h"
+#include "ridge/core/device_bytes.h"
 #include "ridge/core/device_counters.h"
 #include "ridge/measure/bench_step.h"
 #include "ridge/plan/hardware/conv_workspaces.h"
@@ -39,6 +40,7 @@ struct OpenedMachine {
   std::unique_ptr<Device> device;           // that the backend does not own; it goes last
   std::unique_ptr<Backend> backend;         // null for a device that is not here
   std::unique_ptr<CounterSource> counters;  // of a GPU that tells them
+  std::unique_ptr<DeviceBytesLog> bytes;    // of a GPU
   std::unique_ptr<KernelQuery> planned;     // of such a device
   std::unique_ptr<Hardware> hardware;       // of one of the catalog
   Machine machine;                          // points to one of them

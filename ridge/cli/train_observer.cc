@@ -9,6 +9,7 @@
 #include "ridge/core/rounding.h"
 #include "ridge/core/units.h"
 #include "ridge/observe/metric_names.h"
+#include "ridge/report/device_bytes_report.h"
 #include "ridge/report/plan_report.h"
 #include "ridge/report/table.h"
 
@@ -215,6 +216,8 @@ void CommandLineObserver::OnFinish(const RunSummary& summary) {
   if (options_.quiet) return;
   PrintData("\n" + ComparisonReport(NumbersOf(summary.planned), NumbersOf(summary.measured),
                                     options_.out));
+  if (summary.device_bytes)
+    PrintData("\n" + DeviceBytesReport(*summary.device_bytes, options_.out));
   if (!summary.ranks.empty()) {
     PrintData("\n" + RanksReport(summary.ranks, summary.measured.communication_s.value_or(0),
                                  options_.out));

@@ -14,6 +14,7 @@
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/tree_sums.h"
 #include "ridge/runtime/peak_memory.h"
+#include "ridge/train/loop/measured_bytes.h"
 
 namespace ridge {
 namespace {
@@ -118,6 +119,7 @@ void Bench::ReadFigures() {
                      {},
                      job_->job().modelled_step_s};
   result_.measured = {peak, job_->executor().arena().resident_bytes(), median, {}};
+  result_.device_bytes = EndDeviceBytes(machine_, peak, result_.planned.peak_bytes);
 }
 
 Status Bench::AddRoofline() {
@@ -179,6 +181,7 @@ std::string BenchToJson(const BenchResult& r) {
     json["planned"]["compute_s"] = r.compute_s;
     json["virtual_compute"] = r.virtual_compute;
   }
+  if (r.device_bytes) json["device_bytes"] = DeviceBytesToJson(*r.device_bytes);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -38,6 +38,7 @@ struct BenchResult {
   int ranks = 1;
   double compute_s = 0;          // of several ranks: planned, of what exchanges nothing
   bool virtual_compute = false;  // that was slept, and losses mean nothing
+  std::optional<DeviceBytes> device_bytes = {};  // of a device with a memory of its own
 };
 
 Result<BenchResult> BenchStep(const BenchRequest& request, const Machine& machine);

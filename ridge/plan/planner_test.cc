@@ -416,6 +416,16 @@ TEST_F(Planner, BreakdownAddsUpToThePeak) {
   EXPECT_EQ(memory.peak_node, "reduce_sum");  // h and the sum; exp works in place
 }
 
+TEST_F(Planner, RecordedStepsTakeBytesByTheRunsOfTheirNodesInBothSlots) {
+  GraphBuilder b("g");
+  const Value h = Op("mul", {b.Input("x", kType), b.Input("y", kType)}, {}, "h");
+  b.Output("z", Sum(Op("exp", {h}, {}, "e")));
+  Plan(b);
+  EXPECT_EQ(RecordedBytes(program_, /*run_bytes=*/0), 0);
+  EXPECT_EQ(RecordedBytes(program_, /*run_bytes=*/1), 2 << 20);  // a page
+  EXPECT_EQ(RecordedBytes(program_, /*run_bytes=*/1 << 20), 2 * 3 << 20);
+}
+
 // A step of gradients: forward up to the loss, backward from the first gradient on, then updates.
 TEST_F(Planner, ThePhaseThatNeedsTheMostIsTheArenasLowerBound) {
   GraphBuilder b("g");

@@ -43,6 +43,10 @@ int64_t HeapBytes(const Program& program);
 // Nodes of all steps, each of which has a kernel.
 int64_t CountKernels(const Program& program);
 
+// What recorded steps take of a device, for both input slots; `run_bytes`: each run of a node in
+// them, 0 where nothing is recorded.
+int64_t RecordedBytes(const Program& program, int64_t run_bytes);
+
 // Bytes of the process beside arena and data, by the device.
 int64_t ProfiledRuntimeBytes(const DeviceFacts& device, const Program& program);
 

@@ -119,7 +119,6 @@ struct Executor::CompiledRegion {
 
 // What a run of a step enqueues, kept: a part up to each check of the loss, and one behind.
 struct Executor::Recorded {
-  bool has_run = false;  // plainly: libraries have loaded what they need
   std::vector<std::unique_ptr<Recording>> parts;
 };
 
@@ -134,6 +133,7 @@ struct Executor::CompiledStep {
   std::vector<std::unique_ptr<Event>> ends;  // by node; while timing
   std::vector<double> seconds;
   bool has_one_address = true;  // each operand, in all runs of a slot
+  bool has_run = false;         // plainly: libraries have loaded what they need
   int loss_node = -1;           // makes the output "loss"
   const void* loss = nullptr;
   TensorType loss_type;
@@ -172,6 +172,7 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& bac
                          backend.device().Allocate(program.arena_bytes));
   std::unique_ptr<Executor> executor(
       new Executor(std::move(program), backend, std::move(arena), communicator, compute));
+  executor->used_with_arena_ = backend.device().used_bytes();
   RIDGE_RETURN_IF_ERROR(executor->Compile());
   RIDGE_ASSIGN_OR_RETURN(executor->transfers_,
                          Transfers::Create(executor->program_, backend, *executor->arena_));
@@ -434,7 +435,7 @@ bool Executor::CanRecord(const CompiledStep& compiled) const {
 
 Status Executor::RunRecorded(CompiledStep& compiled, int slot) {
   Recorded& recorded = compiled.recorded[static_cast<size_t>(slot)];
-  if (!std::exchange(recorded.has_run, true)) return RunBody(compiled, slot);
+  if (!std::exchange(compiled.has_run, true)) return RunBody(compiled, slot);
   if (recorded.parts.empty()) RIDGE_RETURN_IF_ERROR(Record(compiled, slot, recorded));
   Stream& stream = device_.stream(0);
   for (size_t i = 0; i < recorded.parts.size(); ++i) {

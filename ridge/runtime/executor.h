@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ class Executor {
   const Program& program() const { return program_; }
   Program& mutable_program() { return program_; }  // change times only: offsets are compiled in
   const Memory& arena() const { return *arena_; }
+  // Device::used_bytes() when the arena was allocated and no kernel made.
+  std::optional<int64_t> used_with_arena() const { return used_with_arena_; }
   Backend& backend() { return backend_; }
   Communicator* communicator() { return communicator_; }  // nullptr: one rank
   int threads() const { return threads_; }                // of the backend
@@ -46,6 +49,7 @@ class Executor {
 
   // The way to what lies in the arena: inputs, variables, outputs.
   Transfers& transfers() { return *transfers_; }
+  const Transfers& transfers() const { return *transfers_; }
   const PersistentValue* FindPersistent(const std::string& name) const;
 
   // Runs StepPlan `step` (an index into program().steps) on input slot `slot`, slice after slice.
@@ -128,6 +132,7 @@ class Executor {
   Backend& backend_;
   Device& device_;
   std::unique_ptr<Memory> arena_;
+  std::optional<int64_t> used_with_arena_;
   Communicator* const communicator_;
   VirtualCompute* const compute_;  // null: kernels run
   int threads_ = 1;

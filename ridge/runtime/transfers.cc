@@ -29,24 +29,6 @@ size_t InSlot(const std::vector<PersistentValue>& persistent, const PlannedValue
   return slot == 1 && doubled ? index + 1 : index;
 }
 
-// Row-major, of all slices where it has a part for each.
-int64_t OutputBytes(const PlannedValue& output) {
-  return output.slice_bytes > 0 && !output.persistent ? output.size_bytes : output.type.bytes();
-}
-
-// The largest that passes through the buffer at once.
-int64_t BufferBytes(const Program& program) {
-  int64_t bytes = kStagingPieceBytes;
-  for (const PersistentValue& value : program.persistent) {
-    if (!IsInput(value)) bytes = std::max(bytes, value.type.bytes());
-  }
-  for (const StepPlan& step : program.steps) {
-    for (const auto& [name, value] : step.outputs)
-      bytes = std::max(bytes, OutputBytes(step.values[static_cast<size_t>(value)]));
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Transfers>> Transfers::Create(const Program& program, Backend& backend,
@@ -74,7 +56,7 @@ Status Transfers::MakeStaging() {
     if (IsInput(value)) bytes += RoundUp(value.size_bytes, alignment);
   }
   buffer_offset_ = bytes;
-  buffer_bytes_ = BufferBytes(program_);
+  buffer_bytes_ = StagingBufferBytes(program_);
   RIDGE_ASSIGN_OR_RETURN(staging_, device_.AllocateStaging(bytes + buffer_bytes_));
   ListUploads();
   FindAheadStream();

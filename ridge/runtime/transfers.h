@@ -17,10 +17,9 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/plan/program.h"
+#include "ridge/plan/staging.h"
 
 namespace ridge {
-
-inline constexpr int64_t kStagingPieceBytes = int64_t{1} << 20;
 
 // Calls fill(begin, end, to) for pieces of [0, bytes), whose host bytes begin at `to`; what it
 // writes there is in `memory` from `offset` on.  Host memory is one piece.
@@ -55,6 +54,9 @@ class Transfers {
   void* Input(const std::string& name, int slot = 0) const;
   // Enqueues uploads of the inputs that the step reads, but for those that cross already.
   void UploadInputs(int step, int slot);
+
+  // Of the host, for copies to and from the device.
+  int64_t staging_bytes() const { return staging_ == nullptr ? 0 : staging_->bytes(); }
 
   // Whether UploadAhead() does anything.
   bool uploads_ahead() const { return ahead_stream_ != nullptr; }

@@ -1,5 +1,6 @@
 // The entry points: each begins with the errors that it was told to give.  What gives something
 // back does so even when it fails, so that a failure there leaves nothing alive.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,25 @@ Gpu* GpuOf(int ordinal) {
   const auto index = static_cast<size_t>(ordinal);
   return ordinal >= 0 && index < gpus.size() ? &gpus[index] : nullptr;
 }
+
+// Of a graph that may be launched; it takes memory from the first launch on.
+struct GraphExec {
+  Graph work;
+  Gpu* gpu = nullptr;  // of the first launch
+  uint64_t bytes = 0;
+
+  void TakeBytes() {
+    if (gpu != nullptr) return;
+    const std::lock_guard hold(TheState().memory_lock);
+    gpu = CurrentGpu();
+    bytes = TheState().settings().work_bytes * work.size();
+    gpu->graphs += bytes;
+  }
+  void GiveBytes() {
+    const std::lock_guard hold(TheState().memory_lock);
+    if (gpu != nullptr) gpu->graphs -= bytes;
+  }
+};
 
 // The errors of an entry point that gives something back.
 DriverCode End(const char* function) { return TheState().Begin(function); }
@@ -149,7 +169,7 @@ DriverCode cuDeviceGetAttribute(int* value, DeviceAttribute attribute, DeviceId)
 DriverCode cuDevicePrimaryCtxRetain(ContextHandle* context, DeviceId device) {
   RIDGE_FAKE_BEGIN;
   Gpu& gpu = *GpuOf(device);
-  ++gpu.retained;
+  if (gpu.retained++ == 0) gpu.used += gpu.context_bytes = TheState().settings().context_bytes;
   TheState().Born();
   *context = reinterpret_cast<ContextHandle>(&gpu.context);
   return kOk;
@@ -158,7 +178,8 @@ DriverCode cuDevicePrimaryCtxRetain(ContextHandle* context, DeviceId device) {
 DriverCode cuDevicePrimaryCtxRelease_v2(DeviceId device) {
   const DriverCode code = End(__func__);
   TheState().Died();
-  --GpuOf(device)->retained;
+  Gpu& gpu = *GpuOf(device);
+  if (--gpu.retained == 0) gpu.used -= gpu.context_bytes;
   return code;
 }
 
@@ -190,7 +211,7 @@ DriverCode cuMemGetInfo_v2(size_t* free, size_t* total) {
   RIDGE_FAKE_IN_CONTEXT;
   const std::lock_guard hold(TheState().memory_lock);
   *total = CurrentGpu()->bytes;
-  *free = *total - CurrentGpu()->used;
+  *free = *total - std::min<uint64_t>(*total, TheState().InUse(*CurrentGpu()));
   return kOk;
 }
 
@@ -326,20 +347,24 @@ DriverCode cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
 DriverCode cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph,
                                        unsigned long long) {
   RIDGE_FAKE_IN_CONTEXT;
-  *exec = reinterpret_cast<GraphExecHandle>(new Graph(*reinterpret_cast<Graph*>(graph)));
+  *exec = reinterpret_cast<GraphExecHandle>(new GraphExec{*reinterpret_cast<Graph*>(graph)});
   TheState().Born();
   return kOk;
 }
 
 DriverCode cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
   RIDGE_FAKE_IN_CONTEXT;
-  for (const Work& work : *reinterpret_cast<Graph*>(exec)) In(stream).Push(work);
+  auto& graph = *reinterpret_cast<GraphExec*>(exec);
+  graph.TakeBytes();
+  for (const Work& work : graph.work) In(stream).Push(work);
   return kOk;
 }
 
 DriverCode cuGraphExecDestroy(GraphExecHandle exec) {
   const DriverCode code = End(__func__);
-  delete reinterpret_cast<Graph*>(exec);
+  auto* const graph = reinterpret_cast<GraphExec*>(exec);
+  graph->GiveBytes();
+  delete graph;
   TheState().Died();
   return code;
 }
@@ -436,6 +461,17 @@ DriverCode ridge_fake_cuda_launch(StreamHandle stream, HostKernel run, void* arg
 void* ridge_fake_cuda_inside(DevicePtr at) { return Inside(at); }
 
 int64_t ridge_fake_cuda_alive() { return TheState().alive(); }
+
+uint64_t ridge_fake_cuda_used(int number, int* contexts) {
+  const std::lock_guard hold(TheState().memory_lock);
+  for (const Gpu& gpu : TheState().gpus) {
+    if (gpu.number != number || gpu.retained == 0) continue;
+    *contexts = gpu.retained;
+    return TheState().InUse(gpu);
+  }
+  *contexts = 0;
+  return TheState().settings().others_bytes;
+}
 
 int64_t ridge_fake_cuda_calls(const char* function) { return TheState().Calls(function); }
 

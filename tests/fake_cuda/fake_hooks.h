@@ -20,6 +20,9 @@ using InsideFunction = void* (*)(cuda::DevicePtr at);
 // "ridge_fake_cuda_alive": contexts, reservations, allocations, mappings, streams, events and host
 // memory that are not given back.
 using AliveFunction = int64_t (*)();
+// "ridge_fake_cuda_used": bytes of the machine's GPU of this number that are in use; sets how often
+// its context is retained.
+using UsedFunction = uint64_t (*)(int number, int* contexts);
 // "ridge_fake_cuda_calls": of this function ("cuMemMap") since the settings were read.
 using CallsFunction = int64_t (*)(const char* function);
 

@@ -118,7 +118,7 @@ DriverCode Create(AllocationHandle* handle, size_t bytes) {
   if (bytes == 0 || bytes % kGranule != 0) return DriverCode::kInvalidValue;
   const std::lock_guard hold(TheState().memory_lock);
   Gpu& gpu = *CurrentGpu();
-  if (gpu.used + bytes > gpu.bytes) return DriverCode::kOutOfMemory;
+  if (TheState().InUse(gpu) + bytes > gpu.bytes) return DriverCode::kOutOfMemory;
   std::shared_ptr<Chunk> chunk = NewChunk(gpu, bytes);
   if (chunk == nullptr) return DriverCode::kOutOfMemory;
   *handle = reinterpret_cast<AllocationHandle>(chunk.get());

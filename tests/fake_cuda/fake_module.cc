@@ -32,6 +32,8 @@ struct Module {
   void* library = nullptr;
   const RidgeHostBlock** now = nullptr;
   std::mutex running;  // `now` is of one launch at a time
+  Gpu* gpu = nullptr;  // has its code, from the first launch on
+  uint64_t bytes = 0;
   std::map<std::string, Function> functions;
 };
 
@@ -39,6 +41,15 @@ struct Module {
 size_t BytesOf(const char* image) {
   if (std::strncmp(image, kImageMark, std::strlen(kImageMark)) != 0) return 0;
   return std::strtoull(image + std::strlen(kImageMark), nullptr, 10);
+}
+
+// CUDA loads lazily: when a function is launched first.
+void LoadCode(Module& module) {
+  const std::lock_guard hold(TheState().memory_lock);
+  if (module.gpu != nullptr) return;
+  module.gpu = CurrentGpu();
+  module.bytes = TheState().settings().module_bytes;
+  module.gpu->code += module.bytes;
 }
 
 // The library in a file of memory alone.  The file stays open, since the loader knows libraries by
@@ -78,6 +89,10 @@ DriverCode LoadModule(cuda::ModuleHandle* handle, const void* image) {
 
 void UnloadModule(cuda::ModuleHandle handle) {
   auto* module = reinterpret_cast<Module*>(handle);
+  {
+    const std::lock_guard hold(TheState().memory_lock);
+    if (module->gpu != nullptr) module->gpu->code -= module->bytes;
+  }
   dlclose(module->library);
   close(module->file);
   delete module;
@@ -95,6 +110,7 @@ DriverCode FindFunction(cuda::FunctionHandle* handle, cuda::ModuleHandle module,
 std::function<DriverCode(bool skipped)> LaunchOf(cuda::FunctionHandle handle, unsigned int blocks,
                                                  unsigned int threads, void** arguments) {
   const Function& function = *reinterpret_cast<Function*>(handle);
+  LoadCode(*function.module);
   std::vector<cuda::DevicePtr> addresses;
   for (int i = 0; i < function.kernel->parameters; ++i)
     addresses.push_back(*static_cast<cuda::DevicePtr*>(arguments[i]));

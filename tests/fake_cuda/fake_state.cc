@@ -13,17 +13,45 @@ int64_t NumberOf(const char* variable, int64_t otherwise) {
   return text == nullptr ? otherwise : std::atoll(text);
 }
 
+struct AtCall {
+  std::string function;  // "" none
+  int64_t call = 0, number = 0;
+};
+
 // "cuMemMap:2:700"
-void ReadFailure(Settings& settings) {
-  const char* text = std::getenv("RIDGE_FAKE_CUDA_FAIL");
-  if (text == nullptr) return;
+AtCall ReadAtCall(const char* variable) {
+  AtCall at;
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return at;
   std::istringstream in(text);
-  std::string call, code;
-  std::getline(in, settings.fail_function, ':');
+  std::string call, number;
+  std::getline(in, at.function, ':');
   std::getline(in, call, ':');
-  std::getline(in, code);
-  settings.fail_call = std::atoll(call.c_str());
-  settings.fail_code = static_cast<DriverCode>(std::atoi(code.c_str()));
+  std::getline(in, number);
+  at.call = std::atoll(call.c_str());
+  at.number = std::atoll(number.c_str());
+  return at;
+}
+
+void ReadFailure(Settings& settings) {
+  const AtCall at = ReadAtCall("RIDGE_FAKE_CUDA_FAIL");
+  settings.fail_function = at.function;
+  settings.fail_call = at.call;
+  settings.fail_code = static_cast<DriverCode>(at.number);
+}
+
+void ReadUse(Settings& settings) {
+  const auto bytes = [](const char* variable) {
+    return static_cast<uint64_t>(NumberOf(variable, 0));
+  };
+  settings.others_bytes = bytes("RIDGE_FAKE_CUDA_OTHERS_BYTES");
+  settings.context_bytes = bytes("RIDGE_FAKE_CUDA_CONTEXT_BYTES");
+  settings.module_bytes = bytes("RIDGE_FAKE_CUDA_MODULE_BYTES");
+  settings.work_bytes = bytes("RIDGE_FAKE_CUDA_WORK_BYTES");
+  const AtCall at = ReadAtCall("RIDGE_FAKE_CUDA_LEAK");
+  settings.leak_function = at.function;
+  settings.leak_call = at.call;
+  settings.leak_bytes = at.number;
 }
 
 // After these a process has no use of the GPU any more.
@@ -56,6 +84,10 @@ std::string UuidPrefix(int number) {
   char text[16];
   std::snprintf(text, sizeof(text), "GPU-%02x", 0xa0 + number);
   return text;
+}
+
+Gpu GpuOf(int number, const Settings& settings) {
+  return {.number = number, .bytes = settings.bytes, .used = settings.others_bytes};
 }
 
 // The GPU that a name of CUDA_VISIBLE_DEVICES means; -1: none.
@@ -91,6 +123,8 @@ void State::Configure() {
   settings_.maps_memory = NumberOf("RIDGE_FAKE_CUDA_MAPS", 1) != 0;
   settings_.lazy = NumberOf("RIDGE_FAKE_CUDA_LAZY", 0) != 0;
   ReadFailure(settings_);
+  ReadUse(settings_);
+  leaked_ = 0;
   calls_.clear();
   Forget();
 }
@@ -98,7 +132,10 @@ void State::Configure() {
 DriverCode State::Begin(const char* function) {
   const std::lock_guard hold(lock_);
   const std::string name = PlainName(function);
-  if (++calls_[name] == settings_.fail_call && name == settings_.fail_function) {
+  const int64_t call = ++calls_[name];
+  if (call >= settings_.leak_call && name == settings_.leak_function)
+    leaked_ += settings_.leak_bytes;
+  if (call == settings_.fail_call && name == settings_.fail_function) {
     if (const int code = static_cast<int>(settings_.fail_code); code < 0) std::raise(-code);
     if (Stays(settings_.fail_code)) Stay(settings_.fail_code);
     return settings_.fail_code;
@@ -109,6 +146,12 @@ DriverCode State::Begin(const char* function) {
 DriverCode State::BeginInContext(const char* function) {
   if (const DriverCode code = Begin(function); code != DriverCode::kSuccess) return code;
   return CurrentGpu() == nullptr ? DriverCode::kInvalidContext : DriverCode::kSuccess;
+}
+
+uint64_t State::InUse(const Gpu& gpu) const {
+  constexpr uint64_t kPage = uint64_t{2} << 20;
+  const auto pages = [](uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
+  return gpu.used + pages(gpu.code) + pages(gpu.graphs) + static_cast<uint64_t>(leaked_.load());
 }
 
 void State::Stay(DriverCode code) {
@@ -126,7 +169,7 @@ std::vector<Gpu> VisibleGpus(const Settings& settings) {
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
   if (text == nullptr) {
     for (int number = 0; number < settings.devices; ++number)
-      gpus.push_back({.number = number, .bytes = settings.bytes});
+      gpus.push_back(GpuOf(number, settings));
     return gpus;
   }
   std::istringstream in(text);
@@ -137,7 +180,7 @@ std::vector<Gpu> VisibleGpus(const Settings& settings) {
     }
     const int number = FindGpu(name, settings.devices);
     if (number < 0) return gpus;
-    gpus.push_back({.number = number, .bytes = settings.bytes});
+    gpus.push_back(GpuOf(number, settings));
   }
   return gpus;
 }

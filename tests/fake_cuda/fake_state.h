@@ -20,6 +20,12 @@ struct Settings {
   uint32_t most_delay_us = 200;
   bool maps_memory = true;
   bool lazy = false;
+  // What is taken of a GPU: by other processes, by a context, by the code of a module and by each
+  // piece of work of a graph, both when they are launched first.
+  uint64_t others_bytes = 0, context_bytes = 0, module_bytes = 0, work_bytes = 0;
+  std::string leak_function;  // "" none
+  int64_t leak_call = 0;      // from this one on each takes so many more; they may be negative
+  int64_t leak_bytes = 0;
   std::string fail_function;  // "" none
   int64_t fail_call = 0;      // counted from 1
   DriverCode fail_code = DriverCode::kSuccess;
@@ -30,8 +36,10 @@ struct Gpu {
   int number = 0;      // of the machine
   bool slice = false;  // a MIG instance
   uint64_t bytes = 0, used = 0;
-  int retained = 0;  // of its primary context
-  char context = 0;  // its address is the context's
+  uint64_t code = 0, graphs = 0;  // beside `used`; a driver takes them by 2 MiB
+  uint64_t context_bytes = 0;     // of `used`
+  int retained = 0;               // of its primary context
+  char context = 0;               // its address is the context's
 };
 
 class State {
@@ -53,6 +61,8 @@ class State {
   void Born() { ++alive_; }
   void Died() { --alive_; }
   int64_t alive() const { return alive_; }
+  // Of all that is taken of a GPU; under memory_lock.
+  uint64_t InUse(const Gpu& gpu) const;
 
   std::vector<Gpu> gpus;  // after cuInit
   std::mutex memory_lock;
@@ -63,6 +73,7 @@ class State {
   std::map<std::string, int64_t> calls_;
   std::atomic<int> stays_{0};
   std::atomic<int64_t> alive_{0};
+  std::atomic<int64_t> leaked_{0};
 };
 
 State& TheState();

@@ -30,7 +30,8 @@ Result<std::unique_ptr<CudaModule>> CudaModule::Load(CudaContext& context,
 }
 
 CudaModule::~CudaModule() {
-  if (handle_ != nullptr && context_.Enter().ok()) context_.driver().ModuleUnload(handle_);
+  (void)context_.Enter();
+  if (handle_ != nullptr) context_.driver().ModuleUnload(handle_);
 }
 
 Result<FunctionHandle> CudaModule::Find(const std::string& function) const {

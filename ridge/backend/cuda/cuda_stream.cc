@@ -110,7 +110,8 @@ Result<std::unique_ptr<Recording>> CudaRecording::Create(CudaContext& context, G
 }
 
 CudaRecording::~CudaRecording() {
-  if (handle_ != nullptr && context_.Enter().ok()) context_.driver().GraphExecDestroy(handle_);
+  (void)context_.Enter();
+  if (handle_ != nullptr) context_.driver().GraphExecDestroy(handle_);
 }
 
 void CudaStream::BeginRecording() {

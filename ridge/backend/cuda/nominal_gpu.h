@@ -8,4 +8,8 @@ namespace ridge::cuda {
 // plans on all GPUs.
 DeviceProfile NominalGpuProfile();
 
+// What each run of a node takes in a CUDA graph: about 10 KB a launch (NVIDIA/cccl, pull request
+// 3768), and two launches.
+inline constexpr int64_t kRecordedRunBytes = 2 * (int64_t{10} << 10);
+
 }  // namespace ridge::cuda

@@ -42,28 +42,45 @@ bool Ask(Function function, Arguments... arguments) {
 
 }  // namespace
 
-Result<std::unique_ptr<Nvml>> Nvml::Open(const std::string& uuid, const LibrarySearch& search) {
-  const Result<OpenLibrary> library = OpenToolkitLibrary(search, "NVML", {kSoname}, "");
-  if (!library.ok()) return NoCounters(fmt::format("{} is not found", kSoname));
-  const NvmlTable table = Resolve(library->handle);
+Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Open(const LibrarySearch& search) {
+  const Result<OpenLibrary> found = OpenToolkitLibrary(search, "NVML", {kSoname}, "");
+  if (!found.ok()) return NoCounters(fmt::format("{} is not found", kSoname));
+  const NvmlTable table = Resolve(found->handle);
   if (table.Init == nullptr || table.Shutdown == nullptr || table.DeviceGetHandleByUUID == nullptr)
-    return NoCounters(fmt::format("{} is no NVML", library->path));
-  std::unique_ptr<Nvml> nvml(new Nvml(table));
+    return NoCounters(fmt::format("{} is no NVML", found->path));
+  std::unique_ptr<NvmlLibrary> library(new NvmlLibrary(table, found->path));
   if (const NvmlCode code = table.Init(); code != NvmlCode::kSuccess)
     return Failed(table, "nvmlInit_v2", code);
-  nvml->started_ = true;
-  const NvmlCode code = table.DeviceGetHandleByUUID(uuid.c_str(), &nvml->device_);
-  if (code == NvmlCode::kNotFound)
-    return NoCounters(fmt::format("{} knows no {}", library->path, uuid));
-  if (code != NvmlCode::kSuccess) return Failed(table, "nvmlDeviceGetHandleByUUID", code);
+  library->started_ = true;
+  return library;
+}
+
+NvmlLibrary::~NvmlLibrary() {
+  if (started_) table_.Shutdown();
+}
+
+Result<NvmlDevice> NvmlLibrary::Find(const std::string& uuid) const {
+  NvmlDevice device = nullptr;
+  const NvmlCode code = table_.DeviceGetHandleByUUID(uuid.c_str(), &device);
+  if (code == NvmlCode::kNotFound) return NoCounters(fmt::format("{} knows no {}", path_, uuid));
+  if (code != NvmlCode::kSuccess) return Failed(table_, "nvmlDeviceGetHandleByUUID", code);
+  return device;
+}
+
+Result<std::unique_ptr<Nvml>> Nvml::Open(const std::string& uuid, const LibrarySearch& search) {
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<NvmlLibrary> library, NvmlLibrary::Open(search));
+  RIDGE_ASSIGN_OR_RETURN(const NvmlDevice device, library->Find(uuid));
+  std::unique_ptr<Nvml> nvml(new Nvml(std::move(library), device));
   nvml->OpenGpm();
   return nvml;
 }
 
+Nvml::Nvml(std::unique_ptr<NvmlLibrary> library, NvmlDevice device)
+    : library_(std::move(library)), table_(library_->table()), device_(device) {}
+
 Nvml::~Nvml() {
   if (before_ != nullptr) table_.GpmSampleFree(before_);
   if (now_ != nullptr) table_.GpmSampleFree(now_);
-  if (started_) table_.Shutdown();
 }
 
 void Nvml::OpenGpm() {

@@ -7,12 +7,34 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "ridge/backend/cuda/library_search.h"
 #include "ridge/backend/cuda/nvml_abi.h"
 #include "ridge/core/device_counters.h"
 
 namespace ridge::cuda {
+
+// The library, which is begun and ends with this.
+class NvmlLibrary {
+ public:
+  // Fails with kDevice: no library, or one that does not work.
+  static Result<std::unique_ptr<NvmlLibrary>> Open(const LibrarySearch& search);
+  ~NvmlLibrary();
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+
+  const NvmlTable& table() const { return table_; }
+  // Fails with kDevice where it knows no such GPU.
+  Result<NvmlDevice> Find(const std::string& uuid) const;
+
+ private:
+  NvmlLibrary(const NvmlTable& table, std::string path) : table_(table), path_(std::move(path)) {}
+
+  const NvmlTable table_;
+  const std::string path_;
+  bool started_ = false;
+};
 
 class Nvml : public CounterSource {
  public:
@@ -27,7 +49,7 @@ class Nvml : public CounterSource {
   DeviceCounters Read() override;
 
  private:
-  explicit Nvml(const NvmlTable& table) : table_(table) {}
+  Nvml(std::unique_ptr<NvmlLibrary> library, NvmlDevice device);
   void OpenGpm();
   void ReadLevels(DeviceCounters& counters) const;
   void ReadLimits(DeviceCounters& counters) const;
@@ -35,9 +57,9 @@ class Nvml : public CounterSource {
   void ReadGpm(DeviceCounters& counters);
   void ReadShares(DeviceCounters& counters);
 
-  const NvmlTable table_;
-  bool started_ = false;
-  NvmlDevice device_ = nullptr;
+  const std::unique_ptr<NvmlLibrary> library_;
+  const NvmlTable& table_;
+  const NvmlDevice device_;
   NvmlGpmSample before_ = nullptr, now_ = nullptr;  // both or none
   double before_s_ = 0;                             // 0: there is no sample yet
   NvmlGpmMetrics metrics_ = {};

@@ -13,6 +13,7 @@ enum class NvmlCode : int {
   kInvalidArgument = 2,
   kNotSupported = 3,
   kNotFound = 6,
+  kInsufficientSize = 7,
 };
 
 using NvmlDevice = struct NvmlDeviceOpaque*;
@@ -35,6 +36,21 @@ struct NvmlUtilization {
 struct NvmlMemory {
   unsigned long long total, free, used;
 };
+// Without what the driver reserves for itself, which has its own number.
+struct NvmlMemoryV2 {
+  unsigned int version;  // kNvmlMemoryV2
+  unsigned long long total, reserved, free, used;
+};
+inline constexpr unsigned int kNvmlMemoryV2 = sizeof(NvmlMemoryV2) | (2U << 24U);
+
+struct NvmlProcess {
+  unsigned int pid;               // as the driver sees it: a container has other numbers
+  unsigned long long used_bytes;  // or kNvmlNotAvailable
+  unsigned int gpu_instance, compute_instance;
+};
+inline constexpr unsigned long long kNvmlNotAvailable = ~0ULL;
+
+inline constexpr unsigned int kNvmlUuidBytes = 96;  // with the 0 behind
 
 // GPM, the metrics of Hopper and newer, are of the time between two samples.
 inline constexpr unsigned int kNvmlGpmSmUtilization = 2;  // percent of SMs that were busy
@@ -65,6 +81,13 @@ struct NvmlGpmSupport {
   F(Init, nvmlInit_v2, ())                                                                         \
   F(Shutdown, nvmlShutdown, ())                                                                    \
   F(DeviceGetHandleByUUID, nvmlDeviceGetHandleByUUID, (const char* uuid, NvmlDevice* device))      \
+  F(DeviceGetCount, nvmlDeviceGetCount_v2, (unsigned int* count))                                  \
+  F(DeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2,                                         \
+    (unsigned int index, NvmlDevice* device))                                                      \
+  F(DeviceGetUuid, nvmlDeviceGetUUID, (NvmlDevice device, char* uuid, unsigned int bytes))         \
+  F(DeviceGetMemoryInfoV2, nvmlDeviceGetMemoryInfo_v2, (NvmlDevice device, NvmlMemoryV2 * memory)) \
+  F(DeviceGetComputeRunningProcesses, nvmlDeviceGetComputeRunningProcesses_v3,                     \
+    (NvmlDevice device, unsigned int* count, NvmlProcess* processes))                              \
   F(DeviceGetUtilizationRates, nvmlDeviceGetUtilizationRates,                                      \
     (NvmlDevice device, NvmlUtilization * utilization))                                            \
   F(DeviceGetMemoryInfo, nvmlDeviceGetMemoryInfo, (NvmlDevice device, NvmlMemory * memory))        \

@@ -290,7 +290,8 @@ class PlanSearch {
       candidate.seconds += (SumOfRuns(step, node_s) + cold_s) * runs;
       candidate.cached_s += CachedSeconds(nominal_, step) * runs;
     }
-    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(facts_, program);
+    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(facts_, program) +
+                      RecordedBytes(program, goals_.recorded_run_bytes);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
     if (goals_.offload != Offload::kNone) AddTransfers(candidate);
     return candidate;

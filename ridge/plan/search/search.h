@@ -43,6 +43,7 @@ struct PlanGoals {
   int64_t batch = 1;  // a number of slices divides it
   int64_t accumulate = 1;
   int64_t limit_bytes = INT64_MAX;  // of the process, without data
+  int64_t recorded_run_bytes = 0;   // of RecordedBytes
   // Values are recomputed, products and convolutions too, until the step is within it.
   std::optional<ScratchBudget> budget = std::nullopt;
   // What rests in the host's memory, behind a link of this rate: above 0 where anything does.

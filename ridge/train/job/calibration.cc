@@ -14,16 +14,6 @@ constexpr int kMostWarmUps = 2, kFewest = 5, kMost = 400;  // where the budget a
 constexpr double kForMore = 1.0 / 3;  // share of the budget for more updates than kFewest
 constexpr double kAgree = 0.05;       // updates that differ by more take all of the budget
 
-// Those that no update runs.  A loss that is not finite says nothing: inputs are 0.
-Status RunEvaluations(Executor& executor) {
-  for (size_t i = 0; i < executor.program().steps.size(); ++i) {
-    if (executor.program().steps[i].name != "eval") continue;
-    const Status status = executor.Run(static_cast<int>(i), /*slot=*/0);
-    if (status.code() != ErrorCode::kFailed) RIDGE_RETURN_IF_ERROR(status);
-  }
-  return Status();
-}
-
 // Whether the middle half of the times agree.  Where the loader of a large batch waits for a core,
 // updates differ by whole time slices of the scheduler.
 bool Agree(const std::vector<double>& seconds) {
@@ -33,18 +23,15 @@ bool Agree(const std::vector<double>& seconds) {
 }  // namespace
 
 Result<double> TimeRecordedUpdates(Executor& executor, const PlannedJob& job, double budget_s) {
-  constexpr int kPlainAndRecorded = 2;
-  RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(job.options.seed));
-  RIDGE_RETURN_IF_ERROR(RunEvaluations(executor));
   StepRunner runner(executor, job);
   std::vector<double> seconds;
   const double begin = MonotonicSeconds();
-  for (int i = 0; i < kPlainAndRecorded + kMost; ++i) {
+  for (int i = 0; i < kMost; ++i) {
     const Result<StepRunner::Update> update = runner.Run({.lr = 0, .updates = i});
     if (update.status().code() == ErrorCode::kFailed) return 0.0;
     if (!update.ok()) return update.status();
-    if (i >= kPlainAndRecorded) seconds.push_back(update->seconds);
-    if (!seconds.empty() && MonotonicSeconds() - begin + update->seconds > budget_s) break;
+    seconds.push_back(update->seconds);
+    if (MonotonicSeconds() - begin + update->seconds > budget_s) break;
   }
   return LowerQuantile(std::move(seconds), 0.5);
 }

@@ -15,9 +15,9 @@ Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const J
                               double budget_s);
 
 // Seconds of one update on a device that records steps, where no kernel waits for the host; without
-// the input pipeline, on inputs that are 0.  0 where the loss is not finite.  All steps run once at
-// least, so that the device has loaded what their kernels need.  Initialize or restore the
-// variables afterwards.  REQUIRES: the device's main stream records; one rank.
+// the input pipeline, on inputs that are 0.  0 where the loss is not finite.  Initialize or restore
+// the variables afterwards.  REQUIRES: the device's main stream records, and RunAllSteps() ran; one
+// rank.
 Result<double> TimeRecordedUpdates(Executor& executor, const PlannedJob& job, double budget_s);
 
 }  // namespace ridge

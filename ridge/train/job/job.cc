@@ -249,7 +249,8 @@ Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, co
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);
   RIDGE_ASSIGN_OR_RETURN(job.offload, PlanOffloadOf(job.options, job.program, machine));
-  const int64_t runtime = ProfiledRuntimeBytes(machine.measured().facts(), job.program);
+  const int64_t runtime = ProfiledRuntimeBytes(machine.measured().facts(), job.program) +
+                          RecordedBytes(job.program, machine.recorded_run_bytes);
   EstimateJob(data, runtime + machine.sums.join_bytes, job.program, job);
   if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
   if (machine.context_spread_bytes > 0 && machine.software.id == kOwnSoftware)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ridge/learn/training_graph.h"
+#include "ridge/plan/hardware/offload.h"
 #include "ridge/plan/total.h"
 #include "ridge/train/job/mesh_graphs.h"
 #include "ridge/train/options/machine.h"

@@ -9,11 +9,14 @@
 #include <string_view>
 #include <utility>
 
+#include "ridge/core/device_bytes.h"
+#include "ridge/plan/staging.h"
 #include "ridge/plan/total.h"
 #include "ridge/runtime/profile_store.h"
 #include "ridge/runtime/rehearsal.h"
 #include "ridge/runtime/whole_variables.h"
 #include "ridge/train/job/calibration.h"
+#include "ridge/train/job/first_runs.h"
 
 namespace ridge {
 namespace {
@@ -94,8 +97,7 @@ Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Execut
   return Status();
 }
 
-// Kernels and whole updates; returns the bytes that untimed kernels will map later.  Where steps
-// are recorded updates come first: a kernel's first run may load its library's code.
+// Kernels and whole updates; returns the bytes that untimed kernels will map later.
 Result<int64_t> TimeJob(const Machine& machine, const JobData* data,
                         const RehearsalOptions& options, PlannedJob& job, Executor& executor) {
   double recorded_s = 0;
@@ -112,9 +114,52 @@ Result<int64_t> TimeJob(const Machine& machine, const JobData* data,
   return code;
 }
 
-// Of a memory of its own: contexts and modules, all of which are loaded.
-int64_t DeviceRuntimeBytes(const Machine& machine, const Executor& executor) {
-  return machine.backend->device().used_bytes().value_or(0) - executor.arena().bytes();
+// Of a device, beside its arena and what it held when it was opened.
+int64_t PlannedKernelBytes(const Machine& machine, const Program& program) {
+  const DeviceFacts facts = machine.measured().facts();
+  return ProfiledRuntimeBytes(facts, program) - facts.runtime_bytes;
+}
+
+// Of a device with a memory of its own, before a kernel runs: what is planned, and the arena.
+void BeginBytes(const Machine& machine, const Executor& executor, DeviceBytes& bytes) {
+  const Program& program = executor.program();
+  bytes.planned.context = bytes.used.context - bytes.used.before.value_or(0);
+  bytes.planned.arena = program.arena_bytes;
+  bytes.planned.kernels = PlannedKernelBytes(machine, program);
+  bytes.planned.graphs = RecordedBytes(program, machine.recorded_run_bytes);
+  bytes.planned_staging = StagingBytes(program);
+  bytes.staging = executor.transfers().staging_bytes();
+  bytes.used.arena = executor.used_with_arena().value_or(0);
+  bytes.used.kernels = bytes.used.graphs = bytes.used.arena;
+}
+
+// Events and whatever else timing took are the kernels'.
+void EndBytes(int64_t used_bytes, DeviceReadings& use) {
+  use.kernels += used_bytes - use.graphs;
+  use.graphs = used_bytes;
+}
+
+// Of a memory of its own, what is beside the arena: contexts and modules, all of which are loaded
+// where each step has run, else what is planned of them.
+int64_t DeviceRuntimeBytes(const Machine& machine, bool has_run, const Executor& executor) {
+  const int64_t used = machine.backend->device().used_bytes().value_or(0);
+  const int64_t beside = used - executor.arena().bytes();
+  if (machine.bytes != nullptr) EndBytes(used, machine.bytes->bytes().used);
+  if (has_run) return beside;
+  return beside + PlannedKernelBytes(machine, executor.program()) +
+         RecordedBytes(executor.program(), machine.recorded_run_bytes);
+}
+
+// Whether steps ran.
+Result<bool> RunFirst(const Machine& machine, const RehearsalOptions& options,
+                      const PlannedJob& job, Executor& executor) {
+  DeviceBytes* const bytes = machine.bytes == nullptr ? nullptr : &machine.bytes->bytes();
+  if (bytes != nullptr) BeginBytes(machine, executor, *bytes);
+  const bool takes = machine.ranks == 1 && machine.compute == nullptr &&
+                     (!machine.in_host_memory() || machine.backend->device().stream(0).records());
+  if (!takes || (options.kernels_s <= 0 && !options.will_run)) return false;
+  RIDGE_RETURN_IF_ERROR(RunAllSteps(executor, job, bytes == nullptr ? nullptr : &bytes->used));
+  return true;
 }
 
 }  // namespace
@@ -133,6 +178,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   if (executor->program().place && data != nullptr) to_come += WholeVariables::kMostBytes;
   if (data != nullptr)
     to_come += ReportToCome(executor->program()) + LayoutCopiesToCome(executor->program());
+  RIDGE_ASSIGN_OR_RETURN(const bool has_run, RunFirst(machine, options, job, *executor));
   if (options.kernels_s > 0 && machine.compute == nullptr) {
     RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeJob(machine, data, options, job, *executor));
     to_come += code;
@@ -141,7 +187,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
       data == nullptr ? 0 : ResidentBytes({data->train, data->validation, data->test});
   const int64_t runtime = machine.in_host_memory()
                               ? MeasuredRuntimeBytes(*executor, data_now, job.data_bytes) + to_come
-                              : DeviceRuntimeBytes(machine, *executor);
+                              : DeviceRuntimeBytes(machine, has_run, *executor);
   EstimateJob(data, runtime, executor->program(), job);
   return executor;
 }

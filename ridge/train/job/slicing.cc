@@ -429,6 +429,7 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
     goals.budget = ScratchBudget{recompute.share, recompute.bytes};
   goals.accumulate = q.options.accumulate;
   goals.limit_bytes = q.limit_bytes;
+  goals.recorded_run_bytes = q.machine.recorded_run_bytes;
   goals.host_link_bytes_per_s = q.machine.host_link_bytes_per_s;
   if (goals.host_link_bytes_per_s > 0) goals.offload = OffloadOf(q.options.offload);
   if (!share || goals.recompute || share->owned() == LargestShare(*share).owned())

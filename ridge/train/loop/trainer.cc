@@ -26,6 +26,7 @@
 #include "ridge/train/load/forward.h"
 #include "ridge/train/load/length_forms.h"
 #include "ridge/train/load/onnx_source.h"
+#include "ridge/train/loop/measured_bytes.h"
 #include "ridge/train/loop/run_once.h"
 #include "ridge/train/loop/stages_fit.h"
 #include "ridge/train/loop/stop_signal.h"
@@ -111,7 +112,6 @@ class TrainRun {
   Status Refuse();
   Status Summarize(const LoopResult& result, RunSummary& summary) const;
   Status GatherRanks(const LoopResult& result, RunSummary& summary);
-  int64_t MeasuredSlotBytes() const;
 
   const TrainRequest& request_;
   Machine machine_;
@@ -702,20 +702,6 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   return true;
 }
 
-// Of the input slots, of all lengths.
-int64_t TrainRun::MeasuredSlotBytes() const {
-  std::vector<BatchSpec> specs = {data_.train_spec};
-  if (data_.eval_set() != nullptr) specs.push_back(data_.eval_spec);
-  const std::optional<SliceShare> share = SampleShareOf(executor_->program());
-  const auto rows = [&](int64_t batch) {
-    return share ? share->OwnedSamples(batch).count() : batch;
-  };
-  int64_t bytes = SlotBytes(*executor_, specs, rows(options_.batch));
-  for (size_t i = 0; i < lengths_.size(); ++i)
-    bytes += SlotBytes(*executor_, {data_.length_specs[i]}, rows(lengths_[i].batch));
-  return bytes;
-}
-
 Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
   RIDGE_ASSIGN_OR_RETURN(summary.parameters_sha256,
                          HashParameters(*executor_, wholes_.get(), machine_.communicator));
@@ -729,8 +715,10 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.planned.input_bytes = PlannedInputBytes(job_);
   summary.measured = {MeasuredPeakBytes(machine_.backend->device()),
                       executor_->arena().resident_bytes(), result.step_s, result.epoch_s};
-  summary.measured.input_bytes =
-      MeasuredSlotBytes() + machine_.Counted(data_.held_bytes + result.pipeline_bytes);
+  summary.measured.input_bytes = MeasuredSlotBytes(*executor_, data_, lengths_, options_.batch) +
+                                 machine_.Counted(data_.held_bytes + result.pipeline_bytes);
+  summary.device_bytes =
+      EndDeviceBytes(machine_, summary.measured.peak_bytes, summary.planned.peak_bytes);
   summary.measured.energy_j = result.energy_j;
   summary.skipped_samples = data_.dropped_per_epoch;
   summary.loss_scaling = result.loss_scaling;

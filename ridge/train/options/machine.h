@@ -17,6 +17,7 @@
 namespace ridge {
 
 class CounterSource;
+class DeviceBytesLog;
 class VirtualCompute;
 
 struct Machine {
@@ -44,6 +45,8 @@ struct Machine {
   bool overlaps_exchange = false;         // of gradients between ranks: `--overlap`
   VirtualCompute* compute = nullptr;      // not owned; nullptr: kernels run
   CounterSource* counters = nullptr;      // not owned; nullptr: the device tells nothing
+  DeviceBytesLog* bytes = nullptr;        // not owned; nullptr: its memory is the host's
+  int64_t recorded_run_bytes = 0;         // of RecordedBytes
 
   void Join(Communicator& job) {
     rank = job.rank();

@@ -90,6 +90,8 @@ RunSummary ReadSummary(const Json& json) {
       summary.metrics.emplace_back(name, value.is_null() ? NAN : value.get<double>());
   }
   if (json.contains("ranks")) ReadRanks(json["ranks"], summary.ranks);
+  if (json.contains("device_bytes"))
+    summary.device_bytes = DeviceBytesFromJson(json["device_bytes"]);
   if (json.contains("stopped_early") && json["stopped_early"].is_object()) {
     const Json& stop = json["stopped_early"];
     EarlyStop& early = summary.stopped_early.emplace();
@@ -186,6 +188,7 @@ std::string SummaryToJson(const RunSummary& summary) {
     json["skipped_steps"] = summary.loss_scaling->skipped_steps;
   }
   if (!summary.ranks.empty()) json["ranks"] = RanksJson(summary);
+  if (summary.device_bytes) json["device_bytes"] = DeviceBytesToJson(*summary.device_bytes);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

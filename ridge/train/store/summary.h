@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/core/device_bytes.h"
 #include "ridge/core/status.h"
 #include "ridge/observe/evaluation_record.h"
 #include "ridge/observe/loss_scaling.h"
@@ -67,7 +68,8 @@ struct RunSummary {
   std::string device;
   int64_t threads = 0;
   std::optional<EarlyStop> stopped_early;
-  std::vector<RankNumbers> ranks;  // of several
+  std::vector<RankNumbers> ranks;                // of several
+  std::optional<DeviceBytes> device_bytes = {};  // of a device with a memory of its own
 
   // Adds the final evaluation of a data set, "validation" or "test".
   void Add(const std::string& data, const EvalResult& evaluation);

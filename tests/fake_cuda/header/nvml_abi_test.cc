@@ -42,6 +42,10 @@ static_assert(sizeof(NvmlUtilization) == sizeof(nvmlUtilization_t));
 static_assert(offsetof(NvmlUtilization, gpu) == offsetof(nvmlUtilization_t, gpu));
 static_assert(sizeof(NvmlMemory) == sizeof(nvmlMemory_t));
 static_assert(offsetof(NvmlMemory, used) == offsetof(nvmlMemory_t, used));
+static_assert(sizeof(NvmlMemoryV2) == sizeof(nvmlMemory_v2_t));
+static_assert(offsetof(NvmlMemoryV2, used) == offsetof(nvmlMemory_v2_t, used));
+static_assert(sizeof(NvmlProcess) == sizeof(nvmlProcessInfo_t));
+static_assert(offsetof(NvmlProcess, used_bytes) == offsetof(nvmlProcessInfo_t, usedGpuMemory));
 static_assert(sizeof(NvmlGpmSupport) == sizeof(nvmlGpmSupport_t));
 static_assert(offsetof(NvmlGpmSupport, is_supported) ==
               offsetof(nvmlGpmSupport_t, isSupportedDevice));
@@ -60,6 +64,10 @@ static_assert(offsetof(NvmlGpmMetrics, metrics) == offsetof(nvmlGpmMetricsGet_t,
   V(NvmlCode::kInvalidArgument, NVML_ERROR_INVALID_ARGUMENT)         \
   V(NvmlCode::kNotSupported, NVML_ERROR_NOT_SUPPORTED)               \
   V(NvmlCode::kNotFound, NVML_ERROR_NOT_FOUND)                       \
+  V(NvmlCode::kInsufficientSize, NVML_ERROR_INSUFFICIENT_SIZE)       \
+  V(kNvmlMemoryV2, nvmlMemory_v2)                                    \
+  V(kNvmlNotAvailable, NVML_VALUE_NOT_AVAILABLE)                     \
+  V(kNvmlUuidBytes, NVML_DEVICE_UUID_V2_BUFFER_SIZE)                 \
   V(kNvmlCoreTemperature, NVML_TEMPERATURE_GPU)                      \
   V(kNvmlSmClock, NVML_CLOCK_SM)                                     \
   V(kNvmlCorrected, NVML_MEMORY_ERROR_TYPE_CORRECTED)                \
