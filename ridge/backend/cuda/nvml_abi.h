@@ -36,7 +36,7 @@ struct NvmlUtilization {
 struct NvmlMemory {
   unsigned long long total, free, used;
 };
-// Without what the driver reserves for itself, which has its own number.
+// What the driver reserves for itself has its own number; `used` may have it too.
 struct NvmlMemoryV2 {
   unsigned int version;  // kNvmlMemoryV2
   unsigned long long total, reserved, free, used;
