@@ -49,7 +49,8 @@ void PrintJson(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
 PlanOnPage OnPage(const DevicePlan& plan, const PlanVerb& verb) {
   const Machine& machine = plan.opened.machine;
   PlanOnPage page;
-  page.title = PlanTitle(plan.run.job, machine);  // what follows its first line is a note
+  page.title = PlanTitle(plan.run.job, plan.run.job.program,
+                         machine);  // what follows its first line is a note
   const size_t end = page.title.find("\n  ");
   if (end != std::string::npos) {
     page.note = page.title.substr(end + 3);
@@ -76,7 +77,7 @@ void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
   for (size_t i = 0; i < plans.size(); ++i) {
     const DevicePlan& plan = plans[i];
-    const std::string title = PlanTitle(plan.run.job, plan.opened.machine);
+    const std::string title = PlanTitle(plan.run.job, plan.run.job.program, plan.opened.machine);
     if (i > 0) PrintData("\n");
     if (const std::string notes = ModelNotesText(plan.run.notes, verb.output.verbose);
         !notes.empty() && !verb.output.quiet)

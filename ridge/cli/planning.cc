@@ -137,10 +137,10 @@ std::string HostText(const TrainOptions& options, const Machine& machine) {
 }
 
 // Nothing without --precision-for, or in f32.
-std::string KeptProductsText(const PlannedJob& job) {
+std::string KeptProductsText(const PlannedJob& job, const Program& program) {
   if (job.options.precision_for.empty() || job.operands == DType::kF32) return "";
   int64_t kept = 0;
-  for (const StepPlan& step : job.program.steps) {
+  for (const StepPlan& step : program.steps) {
     if (step.name != "train" && step.name != "micro") continue;
     kept += std::count_if(step.nodes.begin(), step.nodes.end(),
                           [](const PlannedNode& node) { return KeepsF32(node.call.attrs); });
@@ -157,7 +157,7 @@ std::string ProfileText(const Machine& machine) {
 
 }  // namespace
 
-std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
+std::string PlanTitle(const PlannedJob& job, const Program& program, const Machine& machine) {
   const TrainOptions& options = job.options;
   std::string title = fmt::format("{}, batch {}", options.model, options.batch);
   if (options.accumulate > 1) title += fmt::format(" x {}", options.accumulate);
@@ -173,7 +173,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (!machine.is_here()) {
     title += fmt::format(" (not here: modelled from {})", machine.known_from);
-    title += KeptProductsText(job);
+    title += KeptProductsText(job, program);
     if (machine.software.id == kOwnSoftware) return title;
     const char* memory =
         machine.software.memory_scale > 0 ? " and memory of {}" : " of {}; memory of ridge";
@@ -181,7 +181,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   }
   title += machine.in_host_memory() ? HostText(options, machine)
                                     : fmt::format(" ({})", machine.profile.name);
-  title += KeptProductsText(job);
+  title += KeptProductsText(job, program);
   if (job.keeps_many)
     title +=
         "\n  keeps its activations: recomputing them would take too much of so short a step "

@@ -39,8 +39,8 @@ void LeaveAsWritten(TrainOptions& options);
 std::string ModelNotesText(const ModelNotes& notes, bool verbose);
 
 // "cnn, batch 128, adam, f32, on cpu (2 threads)"; "its own step" for a model that has one, and
-// bf16 for products of bf16.
-std::string PlanTitle(const PlannedJob& job, const Machine& machine);
+// bf16 for products of bf16.  `program`: the job's, wherever it is by now.
+std::string PlanTitle(const PlannedJob& job, const Program& program, const Machine& machine);
 
 // A receipt of the job without its figures and steps.
 Receipt ReceiptOf(const PlannedJob& job, const Machine& machine);

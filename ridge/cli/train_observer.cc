@@ -104,7 +104,7 @@ void CommandLineObserver::OnModel(const ModelNotes& notes) {
 }
 
 std::string CommandLineObserver::OnPlanned(const PlannedJob& job, const PlanSummary& summary) {
-  const std::string title = PlanTitle(job, machine_);
+  const std::string title = PlanTitle(job, *summary.program, machine_);
   receipt_ = ReceiptOf(job, machine_);
   if (!options_.quiet) {
     PlanSummary shown = summary;

@@ -26,6 +26,8 @@ class PrecisionFor(RidgeTest):
         f16 = self.train("f16", "--precision", "f16")
         kept = self.train("kept", "--precision", "f16", "--precision-for", "2.*=f32")
         self.assertEqual(len({f32, f16, kept}), 3)
+        with open(self.path("kept/plan.txt"), encoding="utf-8") as file:
+            self.assertIn(LINE.format("3 products"), file.read())
 
     # A loss scale is a power of two, so gradients of f32 have the same bits with it.
     def test_with_all_layers_kept_a_run_has_the_bits_of_f32(self):
