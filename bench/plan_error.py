@@ -49,7 +49,8 @@ NATIVE = ["mlp:128", "mlp:2048", "cnn:64", "cnn:1024", "cnn:4096", "resnet50:2",
           "lstm:8", "lstm:32"]
 OPTIONS = ["cnn:1024 --optimizer sgd", "mlp:512 --accumulate 2", "bert:16 --slices 4", "unet:4 --recompute off",
            "resnet50:8 --conv auto", "gpt:4 --optimizer sgd", "vit_ti:8 --threads 1", "bert:16 --precision bf16",
-           "gpt:4 --precision bf16", "resnet50:8 --precision bf16", "gpt:4 --recompute 45%", "resnet50:8 --recompute 40%",
+           "gpt:4 --precision bf16", "resnet50:8 --precision bf16", "mlp:512 --precision f16", "bert:8 --precision f16",
+           "gpt:2 --precision f16", "resnet50:2 --precision f16", "gpt:4 --recompute 45%", "resnet50:8 --recompute 40%",
            "unet:4 --recompute 60%", "bert:16 --recompute all", "cnn:1024 --optimizer-state 8bit", "vit_ti:8 --fit 200MiB"]
 NARROW = ["bert:8", "mlp:512", "gpt:layers=2:4", "vit_ti:4", "gpt:2", "lstm:8", "resnet50:2", "cnn:256"]
 TABLE = ([("", cell) for cell in NATIVE + OPTIONS] + [("AVX2", cell) for cell in NARROW]
