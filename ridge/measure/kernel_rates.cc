@@ -77,10 +77,9 @@ Result<Runs> RunsOfTraining(const RateTraining& training, const char* precision,
 void TakeFaster(const Runs& again, Runs& runs) {
   for (const auto& [kernel, timed] : again) {
     std::vector<TimedWork>& known = runs[kernel];
-    const bool alike = std::equal(known.begin(), known.end(), timed.begin(), timed.end(),
-                                  [](const TimedWork& a, const TimedWork& b) {
-                                    return a.work == b.work;
-                                  });
+    const bool alike =
+        std::equal(known.begin(), known.end(), timed.begin(), timed.end(),
+                   [](const TimedWork& a, const TimedWork& b) { return a.work == b.work; });
     if (!alike) {
       known.insert(known.end(), timed.begin(), timed.end());
       continue;

@@ -54,7 +54,7 @@ constexpr double kScorePasses = 10, kScoreGradPasses = 11;
 // A program that keeps its images channels-first lets cuDNN copy them for each 16-bit convolution:
 // "every time a convolution is called, cuDNN performs a transpose" (Composer's page on channels
 // last); 1,450 against 2,150 images a second of ResNet-50 (github:NVIDIA/apex, issue 1445).
-constexpr int64_t kImagesOfConv = 3;   // two operands, one result
+constexpr int64_t kImagesOfConv = 3;     // two operands, one result
 constexpr double kImageCopyTraffic = 4;  // bytes an element of 16 bits: read and written
 
 // ---- padded channels

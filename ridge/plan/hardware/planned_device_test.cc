@@ -357,7 +357,8 @@ double ConvSeconds(const DeviceUse& use, const std::string& question) {
   PlannedDevice device(Device("v100-sxm2-16g"), use);
   const AskedConv conv = AskedBy(question);
   const KernelChoice choice = device.Candidates(*conv.op, conv.call, {}).choices.front();
-  return device.nominal().Seconds(WorkOf(conv.op, conv.call, CallCost(*conv.op, conv.call)), choice);
+  return device.nominal().Seconds(WorkOf(conv.op, conv.call, CallCost(*conv.op, conv.call)),
+                                  choice);
 }
 
 TEST(PlannedDeviceTest, AProgramThatIsChannelsFirstCopiesTheImagesOf16BitConvolutions) {
@@ -374,8 +375,7 @@ TEST(PlannedDeviceTest, AProgramThatIsChannelsFirstCopiesTheImagesOf16BitConvolu
                 2 * 2 * elements / facts.memory_bytes_per_s + 3 * facts.launch_s, 1e-9)
         << op;
     EXPECT_EQ(seconds(first, "f32 f32", rest), seconds(last, "f32 f32", rest)) << op;
-    const std::string depthwise =
-        " 256x64x56x56 64x1x3x3 stride 1x1 padding 1x1x1x1 dilation 1x1";
+    const std::string depthwise = " 256x64x56x56 64x1x3x3 stride 1x1 padding 1x1x1x1 dilation 1x1";
     EXPECT_EQ(seconds(first, "f16 f16", depthwise), seconds(last, "f16 f16", depthwise)) << op;
   }
 }

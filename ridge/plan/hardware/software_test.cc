@@ -32,7 +32,8 @@ TEST(SoftwareTest, RidgeItselfHasEveryPrecision) {
 
 TEST(SoftwareTest, UnknownProgramsAndPrecisionsAreNamed) {
   EXPECT_EQ(FindSoftware("torhc", "f32").status().message(),
-            "nothing is known of 'torhc'; did you mean 'torch'? hint: known are ridge, torch, torch-channels-last, tf");
+            "nothing is known of 'torhc'; did you mean 'torch'? hint: known are ridge, torch, "
+            "torch-channels-last, tf");
   EXPECT_EQ(FindSoftware("mxnet", "f32").status().message(),
             "nothing is known of 'mxnet'. hint: known are ridge, torch, torch-channels-last, tf");
   EXPECT_EQ(FindSoftware("tf", "tf32").status().message(),
