@@ -241,6 +241,14 @@ class Cuda(RidgeTest):
             same = self.ridge("compare", "graph", launch)
             self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
 
+    def test_slices_whose_rows_end_at_any_byte_train(self):
+        for inputs, precision in ((12, "f32"), (7, "bf16")):
+            done = self.ridge("train", f"mlp:hidden=8,layers=1,inputs={inputs},classes=3", "--data",
+                              "synthetic", "--batch", "16", "--steps", "2", "--slices", "4", "--device",
+                              "cuda", "--precision", precision, "--out", precision, "-q",
+                              env={"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_kernel_that_is_waited_for_names_its_node_when_it_fails(self):
         done = self.train("--device", "cuda", "--kernel-launch", "sync", "--out", "run",
                           RIDGE_FAKE_CUDA_FAIL="cuLaunchKernel:30:700")

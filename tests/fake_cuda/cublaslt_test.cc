@@ -133,7 +133,13 @@ TEST(CublasLtProduct, MatricesOfABatchAreAlignedAsTheirOffsetsAre) {
   const cuda::Product product = ProductOf("bf16[3,8,4], bf16[3,4,5] transpose_a=0");
   EXPECT_EQ(product.a.AlignmentBytes(256), 64);  // 32 elements
   EXPECT_EQ(product.b.AlignmentBytes(256), 8);
-  EXPECT_EQ(ProductOf("bf16[3,5], bf16[5,7]").b.AlignmentBytes(256), 256);
+}
+
+TEST(CublasLtProduct, AMatrixIsAlignedAsASliceOfItsSizeIs) {
+  const cuda::Product product = ProductOf("f32[4,12], f32[12,64]");
+  EXPECT_EQ(product.a.AlignmentBytes(256), 64);  // the second slice begins at 192
+  EXPECT_EQ(product.b.AlignmentBytes(256), 256);
+  EXPECT_EQ(ProductOf("bf16[3,5], bf16[5,7]").a.AlignmentBytes(256), 2);
 }
 
 TEST(CublasLt, TheSameQuestionHasTheSameAnswer) {

@@ -95,7 +95,8 @@ const char* SetSteps(const OpCall& call, Product& product) {
 }  // namespace
 
 int64_t ProductMatrix::AlignmentBytes(int64_t first_bytes) const {
-  return batch == 1 ? first_bytes : std::gcd(first_bytes, batch_stride * BytesOf(type));
+  const int64_t matrix = rows * columns * BytesOf(type);
+  return std::gcd(std::gcd(first_bytes, matrix), batch == 1 ? 0 : batch_stride * BytesOf(type));
 }
 
 const char* DescribeProduct(const OpCall& call, bool tf32, Product& product) {

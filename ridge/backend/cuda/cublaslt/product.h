@@ -12,7 +12,8 @@ struct ProductMatrix {
   int64_t batch = 1;
   int64_t batch_stride = 0;  // elements from one of the batch to the next; 0: all are one
 
-  // What all matrices of the batch are aligned to, where the first is to `first_bytes`.
+  // What all matrices of the batch are aligned to, where the first of them in the first slice is to
+  // `first_bytes`: a slice begins a whole number of its matrices behind the first one.
   int64_t AlignmentBytes(int64_t first_bytes) const;
 };
 
