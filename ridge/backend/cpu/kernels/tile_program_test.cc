@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "hwy/targets.h"
+#include "ridge/core/dtype.h"
 #include "ridge/graph/op_def.h"
 
 namespace ridge::cpu {
@@ -99,6 +101,20 @@ TEST_P(TileFunctions, ExponentialKeepsTheEdges) {
   EXPECT_EQ(y[6], kInfinity);
   EXPECT_EQ(y[7], kInfinity);
   EXPECT_TRUE(std::isnan(y[8]));
+}
+
+// Every exponent and sign, with the bits that are rounded away around their ties.
+TEST_P(TileFunctions, RoundsToF16AsTheConversionDoes) {
+  std::vector<float> x;
+  for (uint32_t high = 0; high < 1U << 19; ++high) {
+    for (const uint32_t low : {0x0000U, 0x0001U, 0x0FFFU, 0x1000U, 0x1001U, 0x1FFFU})
+      x.push_back(std::bit_cast<float>(high << 13 | low));
+  }
+  const std::vector<float> y = Apply(TileOp::kRoundF16, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(F16ToFloat(FloatToF16(x[i]))))
+        << x[i];
+  }
 }
 
 // What the square of x loses in rounding grows with x: 5 ulp at -3, 16 at -8.
