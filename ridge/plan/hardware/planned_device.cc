@@ -33,8 +33,8 @@ constexpr double kLargestF32Products = 0.9;
 constexpr double kHalfSpeedSeconds = 10e-6;
 constexpr double kConvolutions = 0.85;  // of the share of a product of equal arithmetic
 // By which cuDNN's Winograd kernels are faster where images of f32 pass a 3x3 window of stride 1:
-// F(2x2,3x3) has 2.25 times fewer multiplications (Lavin and Gray, arXiv:1509.09308), of which the
-// transforms take a third.
+// F(2x2,3x3) has 2.25 times fewer multiplications (Lavin and Gray, arXiv:1509.09308).  That its
+// transforms leave two thirds of that is an estimate, fitted to no training.
 constexpr double kWinograd = 1.5;
 // Copies reach 0.9 of the memory's bandwidth (H200), pointwise kernels and norms less.
 constexpr double kBandwidth = 0.85;
