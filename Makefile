@@ -35,7 +35,7 @@ test: test-setup
 	cmake --build --preset release
 	ctest --preset release
 
-# POINTERS=ON: UBSan looks at each pointer, too; half as long again to compile.
+# POINTERS=ON: UBSan looks at each pointer, too; files take two thirds longer to compile.
 POINTERS = OFF
 asan tsan: test-setup
 	cmake --preset $@ -DRIDGE_SANITIZE_POINTERS=$(POINTERS)

@@ -102,7 +102,7 @@ def program_of(row):
     return None if "MXNet" in row["model"] else "torch"
 
 
-def runs_of(row):
+def foreign_of(row):
     """What --foreign takes.  NVIDIA's published trainings in mixed precision run with
     --memory-format nhwc, Lambda's scripts leave the default, timm's rows say it."""
     program = program_of(row)
@@ -142,7 +142,7 @@ def accumulate_of(row):
 
 def plan(ridge, row, device, spec, optimizer, precision):
     command = [ridge, "plan", spec, "--batch", row["batch_per_device"], "--precision", precision,
-               "--on", device, "--foreign", runs_of(row), "--recompute", "off", "--slices", "1",
+               "--on", device, "--foreign", foreign_of(row), "--recompute", "off", "--slices", "1",
                "--accumulate", str(accumulate_of(row)), "--json",
                "--optimizer", *optimizer.split()]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -170,8 +170,8 @@ def cases(ridge):
             accumulate = accumulate_of(row)
             flops = sum(n["flops"] * n["runs"] for n in planned["nodes"] if n["step"] != "eval")
             found.append({
-                "id": row["id"], "stack": stack_of(row), "precise_stack": precise_stack_of(row), "program": program_of(row),
-                "precision": precision, "device": device, "model": model[0],
+                "id": row["id"], "stack": stack_of(row), "precise_stack": precise_stack_of(row),
+                "program": program_of(row), "precision": precision, "device": device, "model": model[0],
                 "batch": int(row["batch_per_device"]), "measured_s": measured_s(row),
                 "modelled_s": planned["step_s"] / planned["scale"] / accumulate,
                 "peak_s": flops / accumulate / planned["peak_flops_per_s"]})
@@ -389,7 +389,8 @@ def main():
             error = "     -" if c["error"] is None else f"{100 * c['error']:+6.1f}"
             print(f"{c['id']:11} {c['device']:14} {c['model'][:40]:40} {c['batch']:4} "
                   f"{1e3 * c['measured_s']:8.1f} {1e3 * c['modelled_s']:8.1f} {error} {c['stack']}")
-    text = with_left_out(f"{by_stack}\n\nWith a scale for each precision of a stack:\n\n{by_precision}", left_out)
+    text = with_left_out(f"{by_stack}\n\nWith a scale for each precision of a stack:\n\n"
+                         f"{by_precision}", left_out)
     print(text + "\n\n" + memory_table(memory))
     if options.json:
         with open(options.json, "w") as file:

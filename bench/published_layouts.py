@@ -112,7 +112,7 @@ def nvidia(row):
     layout = Layout(mesh(1, count, 1), "none", batch_of(row), micro_batches, False)
     return {"stack": single.precise_stack_of(row), "spec": model[0], "optimizer": model[1],
             "precision": single.precision_of(row, device), "on": device, "layout": layout,
-            "program": single.runs_of(row),
+            "program": single.foreign_of(row),
             "measured_s": batch_of(row) * micro_batches * count / float(row["value"])}
 
 

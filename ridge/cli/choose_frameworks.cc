@@ -112,18 +112,20 @@ constexpr double kLeastCapability = 8.0;
 constexpr char kLeastDriver[] = "580";
 
 void TakeOwnSupport(const Hardware& hardware, FrameworkRow& row) {
-  const bool is_cpu = hardware.architecture.starts_with("x86-64");
-  const bool is_gpu = ComputeCapability(hardware) >= kLeastCapability;
-  const std::string why =
-      "ridge runs on x86-64 CPUs and on GPUs of NVIDIA of compute capability 8.0 or newer "
-      "(docs/gpus.md), so this device is planned for, not used";
-  row.least = row.newest = is_cpu   ? Known("0.1.0", "README.md")
-                           : is_gpu ? Known("0.1.0", "docs/gpus.md")
-                                    : Known("planned", why);
-  row.driver = is_cpu   ? Known("none", "README.md")
-               : is_gpu ? Known(kLeastDriver, "docs/gpus.md")
-                        : Unknown(why);
   row.python = Known("none", "one native program (README.md)");
+  if (hardware.architecture.starts_with("x86-64")) {
+    row.least = row.newest = Known("0.1.0", "README.md");
+    row.driver = Known("none", "README.md");
+  } else if (ComputeCapability(hardware) >= kLeastCapability) {
+    row.least = row.newest = Known("0.1.0", "docs/gpus.md");
+    row.driver = Known(kLeastDriver, "docs/gpus.md");
+  } else {
+    const std::string why =
+        "ridge runs on x86-64 CPUs and on GPUs of NVIDIA of compute capability 8.0 or newer "
+        "(docs/gpus.md), so this device is planned for, not used";
+    row.least = row.newest = Known("planned", why);
+    row.driver = Unknown(why);
+  }
 }
 
 // ---- installation

@@ -49,10 +49,9 @@ void PrintJson(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
 PlanOnPage OnPage(const DevicePlan& plan, const PlanVerb& verb) {
   const Machine& machine = plan.opened.machine;
   PlanOnPage page;
-  page.title = PlanTitle(plan.run.job, plan.run.job.program,
-                         machine);  // what follows its first line is a note
+  page.title = PlanTitle(plan.run.job, plan.run.job.program, machine);
   const size_t end = page.title.find("\n  ");
-  if (end != std::string::npos) {
+  if (end != std::string::npos) {  // what follows the first line is a note
     page.note = page.title.substr(end + 3);
     page.title.resize(end);
   }

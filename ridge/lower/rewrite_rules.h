@@ -18,8 +18,9 @@ struct DTypeGroup {
 struct ReducedRates {
   double speed = 1;           // FLOPs per second
   double flops_per_byte = 0;  // in f32, in the time of a byte to or from memory
-  // FLOPs for each element that goes in or out, from which on they save more time than casts cost.
-  int64_t least_flops_per_element = 0;
+  // FLOPs for each element that goes in or out, from which on they save more time than casts cost;
+  // above 0.
+  int64_t least_flops_per_element = 1;
 };
 
 // Columns of products: a number of them that is no multiple of `needed` is slow, and is padded to

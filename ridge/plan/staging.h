@@ -7,6 +7,7 @@
 
 namespace ridge {
 
+inline constexpr int kInputSlots = 2;  // one is filled while a step reads the other
 inline constexpr int64_t kStagingPieceBytes = int64_t{1} << 20;
 
 // Row-major, of all slices where it has a part for each.

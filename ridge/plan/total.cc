@@ -6,6 +6,7 @@
 #include "ridge/core/rounding.h"
 #include "ridge/plan/memory/placement.h"
 #include "ridge/plan/region.h"
+#include "ridge/plan/staging.h"
 
 namespace ridge {
 namespace {
@@ -64,13 +65,12 @@ int64_t CountKernels(const Program& program) {
 }
 
 int64_t RecordedBytes(const Program& program, int64_t run_bytes) {
-  constexpr int64_t kSlots = 2;
   constexpr int64_t kPage = int64_t{2} << 20;  // by which drivers take memory
   int64_t runs = 0;
   for (const StepPlan& step : program.steps) {
     for (size_t n = 0; n < step.nodes.size(); ++n) runs += RunsOf(step, n);
   }
-  return RoundUp(kSlots * runs * run_bytes, kPage);
+  return RoundUp(kInputSlots * runs * run_bytes, kPage);
 }
 
 int64_t ProfiledRuntimeBytes(const DeviceFacts& device, const Program& program) {

@@ -22,8 +22,6 @@
 namespace ridge {
 namespace {
 
-constexpr int kSlots = 2;
-
 // Same layout on both sides.
 class CopyKernel : public Kernel {
  public:
@@ -85,7 +83,7 @@ struct Operands {
 struct Executor::CompiledNode {
   std::unique_ptr<Kernel> kernel;
   // By slice; all later slices use the last entry.  Where micro batches have copies, by those.
-  std::array<std::vector<Operands>, kSlots> operands;
+  std::array<std::vector<Operands>, kInputSlots> operands;
   int64_t copies = 1;  // common multiple of its operands'
   void* workspace = nullptr;
   int64_t first_slice = 0;
@@ -137,8 +135,8 @@ struct Executor::CompiledStep {
   int loss_node = -1;           // makes the output "loss"
   const void* loss = nullptr;
   TensorType loss_type;
-  std::vector<double> planned_s;          // by node, with virtual compute: what one run of it lasts
-  std::array<Recorded, kSlots> recorded;  // by input slot
+  std::vector<double> planned_s;  // by node, with virtual compute: what one run of it lasts
+  std::array<Recorded, kInputSlots> recorded;  // by input slot
 };
 
 namespace {
@@ -309,7 +307,7 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
   }
   ready.copies = CopiesOf(program_, step, node);
   const int64_t entries = ready.copies > 1 ? ready.copies : DistinctSlices(step, node);
-  for (int slot = 0; slot < kSlots; ++slot) {
+  for (int slot = 0; slot < kInputSlots; ++slot) {
     for (int64_t entry = 0; entry < entries; ++entry) {
       const int64_t slice = ready.copies > 1 ? 0 : entry;
       Coord coord = {slot, slice};

@@ -71,7 +71,7 @@ Transfers::Upload Transfers::UploadOf(size_t value) const {
 
 void Transfers::ListUploads() {
   for (const StepPlan& step : program_.steps) {
-    for (int slot = 0; slot < 2; ++slot) {
+    for (int slot = 0; slot < kInputSlots; ++slot) {
       std::vector<Upload>& uploads = uploads_.emplace_back();
       for (const PlannedValue& value : step.values) {
         if (!value.persistent) continue;

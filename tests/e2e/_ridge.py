@@ -12,6 +12,10 @@ import zipfile
 RIDGE = os.environ["RIDGE"]
 SOURCE = os.environ.get("RIDGE_SOURCE_DIR", ".")
 
+# A driver of NVIDIA's and its libraries that run on the host, and what lets a GPU be there.
+FAKE_CUDA = os.path.abspath(os.path.join(os.path.dirname(RIDGE), "..", "fake_cuda"))
+FAKE_GPU = {"RIDGE_CUDA_PATH": FAKE_CUDA, "RIDGE_FAKE_CUDA_DELAY_US": "0"}
+
 # A model and data of which a step takes less than a millisecond.
 SMALL = ["mlp:hidden=32", "--data", "synthetic", "--threads", "1"]
 

@@ -5,16 +5,15 @@ import os
 import shutil
 import unittest
 
-from _ridge import RIDGE, SMALL, RidgeTest
+from _ridge import FAKE_CUDA, FAKE_GPU, SMALL, RidgeTest
 
-FAKE = os.path.abspath(os.path.join(os.path.dirname(RIDGE), "..", "fake_cuda"))
-LIBRARY = os.path.join(FAKE, "libcuda.so.1")
+LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
 UUIDS = [f"GPU-{b}{b}{b}{b}-{b}{b}-{b}{b}-{b}{b}-{b}{b}{b}{b}{b}{b}" for b in ("a0", "a1", "a2")]
 SUBJECTS = ("CUDA_VISIBLE_DEVICES", "libcuda")
 
 
 class Cuda(RidgeTest):
-    def doctor(self, place=FAKE, **variables):
+    def doctor(self, place=FAKE_CUDA, **variables):
         """The probe's `cuda` and the problems with libcuda and its GPUs."""
         env = {"RIDGE_CUDA_PATH": place, **variables}
         done = self.ridge("doctor", "--json", env=env)
@@ -24,7 +23,7 @@ class Cuda(RidgeTest):
 
     def rows(self, **variables):
         """The lines of the report from CUDA's to the next."""
-        text = self.ridge("doctor", env={"RIDGE_CUDA_PATH": FAKE, **variables}).stdout
+        text = self.ridge("doctor", env={"RIDGE_CUDA_PATH": FAKE_CUDA, **variables}).stdout
         lines = text.splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith("CUDA "))
         rows = [lines[at]]
@@ -99,7 +98,7 @@ class Cuda(RidgeTest):
         self.assertIsNone(self.doctor(place="")[0]["answer"])
 
     def test_the_cpu_opens_no_driver_and_no_compiler(self):
-        env = {"RIDGE_CUDA_PATH": FAKE, "LD_DEBUG": "files"}
+        env = {"RIDGE_CUDA_PATH": FAKE_CUDA, "LD_DEBUG": "files"}
         planned = self.ridge("plan", *SMALL[:1], "--threads", "1", env=env)
         self.assertIn("libc.so", planned.stderr)
         self.assertNotIn("libcuda", planned.stderr)
@@ -108,7 +107,7 @@ class Cuda(RidgeTest):
         self.assertNotIn("libnvidia-ml", trained.stderr)
 
     def train(self, *words, **variables):
-        env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0", **variables}
+        env = {**FAKE_GPU, **variables}
         return self.ridge("train", "mlp:hidden=8,layers=1,inputs=12,classes=3", "--data",
                           "synthetic", "--batch", "4", "--steps", "4", *words, env=env)
 
@@ -175,7 +174,7 @@ class Cuda(RidgeTest):
             self.assertEqual("clock_mhz" in gpu, script != "init=9")
 
     def bench_memory(self, *words, script=""):
-        env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0", "RIDGE_FAKE_NVML": script}
+        env = {**FAKE_GPU, "RIDGE_FAKE_NVML": script}
         return self.ridge("bench", "memory", *words, env=env)
 
     def test_memory_of_a_gpu_is_written_and_verified(self):
@@ -197,7 +196,7 @@ class Cuda(RidgeTest):
                                       "on another device; nvidia-smi -q -d ECC has a GPU's counts\n")
 
     def test_memory_that_is_not_there_does_not_fit(self):
-        env = {"RIDGE_CUDA_PATH": FAKE}
+        env = {"RIDGE_CUDA_PATH": FAKE_CUDA}
         self.refused(3, "cuda:0: --size is 1.00 GiB, 256 MiB are free. hint: a smaller --size",
                      "bench", "memory", "--device", "cuda", "--size", "1GiB", env=env)
         self.fails(3, "cpu: --size is 1.00 PiB, ", "bench", "memory", "--size", "1048576GiB")
@@ -216,8 +215,7 @@ class Cuda(RidgeTest):
         self.assertIn("CUDA_ERROR_LAUNCH_FAILED (719)", done.stderr)
 
     def test_a_gpu_is_measured_and_later_plans_take_its_rates(self):
-        env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0",
-               "XDG_CACHE_HOME": self.path("cache")}
+        env = {**FAKE_GPU, "XDG_CACHE_HOME": self.path("cache")}
         done = self.ridge("bench", "device", "--device", "cuda", "--quick", "--json", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         profile = json.loads(done.stdout)
@@ -246,7 +244,7 @@ class Cuda(RidgeTest):
             done = self.ridge("train", f"mlp:hidden=8,layers=1,inputs={inputs},classes=3", "--data",
                               "synthetic", "--batch", "16", "--steps", "2", "--slices", "4", "--device",
                               "cuda", "--precision", precision, "--out", precision, "-q",
-                              env={"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0"})
+                              env=FAKE_GPU)
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_kernel_that_is_waited_for_names_its_node_when_it_fails(self):
@@ -257,10 +255,10 @@ class Cuda(RidgeTest):
 
     def test_two_cudnns_are_refused_before_the_run(self):
         part = self.path("libcudnn_ops.so.9")
-        shutil.copy(f"{FAKE}/libcudart.so.13", part)
+        shutil.copy(f"{FAKE_CUDA}/libcudart.so.13", part)
         done = self.train("--device", "cuda", "--out", "run", RIDGE_FAKE_CUDNN_PART=part)
         self.assertEqual(done.returncode, 6, done.stderr)
-        self.assertIn(f"two cuDNNs are mixed: {FAKE}/libcudnn.so.9 has opened {part}", done.stderr)
+        self.assertIn(f"two cuDNNs are mixed: {FAKE_CUDA}/libcudnn.so.9 has opened {part}", done.stderr)
 
     def test_what_does_not_fit_a_gpu_is_refused_before_the_first_step(self):
         done = self.train("--device", "cuda", "--device-memory", "1MiB", "--out", "run")

@@ -5,9 +5,8 @@ import os
 import re
 import unittest
 
-from _ridge import RIDGE, RidgeTest
+from _ridge import FAKE_GPU, RidgeTest
 
-FAKE = os.path.abspath(os.path.join(os.path.dirname(RIDGE), "..", "fake_cuda"))
 MIB = 1 << 20
 PARTS = ("context", "arena", "kernels", "graphs")
 MLP = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--batch", "4"]
@@ -22,7 +21,7 @@ TAKES = {"RIDGE_FAKE_CUDA_CONTEXT_BYTES": str(8 * MIB), "RIDGE_FAKE_CUDA_MODULE_
 
 class Bytes(RidgeTest):
     def run_on_gpu(self, *words, **variables):
-        env = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0", **TAKES, **variables}
+        env = {**FAKE_GPU, **TAKES, **variables}
         done = self.ridge(*words, "--device", "cuda", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done

@@ -1,13 +1,11 @@
 """--precision f16: gradients that overflow skip their updates; a resumed run has the same bits."""
 import json
-import os
 import random
 import struct
 import unittest
 
-from _ridge import RIDGE, RidgeTest, write_npz
+from _ridge import FAKE_GPU, RidgeTest, write_npz
 
-FAKE = os.path.abspath(os.path.join(os.path.dirname(RIDGE), "..", "fake_cuda"))
 
 # Products that are worth casts, and gradients as large as the targets are.
 NET = """graph net
@@ -118,8 +116,7 @@ class LossScale(RidgeTest):
 
     def test_a_gpu_skips_what_the_cpu_skips(self):
         cpu, _ = self.run_net("cpu")
-        gpu, _ = self.run_net("gpu", "--device", "cuda", env={
-            "RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0"})
+        gpu, _ = self.run_net("gpu", "--device", "cuda", env=FAKE_GPU)
         for key in ("loss_scale", "skipped_steps"):
             self.assertEqual(gpu[key], cpu[key], key)
         self.assertLess(abs(gpu["loss"] / cpu["loss"] - 1), 1e-3)

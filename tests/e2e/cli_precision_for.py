@@ -1,12 +1,9 @@
 """--precision-for: products that mixed precision leaves in f32, and what is refused."""
 import json
-import os
 import unittest
 
-from _ridge import RIDGE, RidgeTest
+from _ridge import FAKE_GPU, RidgeTest
 
-FAKE = os.path.abspath(os.path.join(os.path.dirname(RIDGE), "..", "fake_cuda"))
-GPU = {"RIDGE_CUDA_PATH": FAKE, "RIDGE_FAKE_CUDA_DELAY_US": "0"}
 TRAIN = ["train", "mlp:hidden=128", "--data", "synthetic", "--steps", "6", "--batch", "64",
          "--threads", "1", "--slices", "1", "-q"]
 LINE = "\n  kept in f32 by --precision-for: {} of a step\n"
@@ -36,7 +33,7 @@ class PrecisionFor(RidgeTest):
                 ([*gpt, "--threads", "1"], "f16", None),
                 (["mlp:hidden=128", "--batch", "64", "--threads", "1"], "f16", None),
                 (["resnet18:image=32,classes=10", "--batch", "8", "--threads", "1"], "f16", None),
-                ([*gpt, "--device", "cuda"], "bf16", GPU)]:
+                ([*gpt, "--device", "cuda"], "bf16", FAKE_GPU)]:
             hashes = []
             for options in (["--precision", "f32"], ["--precision", narrow],
                             ["--precision", narrow, "--precision-for", "*=f32"]):
@@ -50,7 +47,7 @@ class PrecisionFor(RidgeTest):
     def test_plans_say_how_many_products_and_casts_are_gone(self):
         for place, env in (["--precision", "f16"], None), (
                 ["--precision", "bf16", "--on", "h100-sxm"], None), (
-                ["--precision", "bf16", "--device", "cuda"], GPU):
+                ["--precision", "bf16", "--device", "cuda"], FAKE_GPU):
             # The first layer has no gradient of its input.
             for pattern, count in ("2.*=f32", 3), ("0.*=f32", 2), ("0.*=f32,2.*=f32", 5):
                 text = self.plan(*place, "--precision-for", pattern, env=env)

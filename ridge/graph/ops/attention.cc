@@ -161,8 +161,7 @@ OpDef AttentionDef() {
           "causal_offset. logsumexp [B,H,T] of the scores is kept for the gradient; a query that "
           "sees nothing has y = 0. layout=rows: q, k, v, y are [B,T,H,D]; layout=packed: q is "
           "[B,T,3,H,D], which holds q, k and v, and k and v are absent. With keep_f32=1 mixed "
-          "precision "
-          "leaves it and its gradient in f32.",
+          "precision leaves it and its gradient in f32.",
       .input_names = {"q", "k?", "v?", "mask?"},
       .output_names = {"y", "logsumexp"},
       .attr_defaults = AttentionAttrs(),

@@ -185,14 +185,10 @@ std::optional<ConvGeometry> DenseConv(const OpDef& op, const OpCall& call) {
   return geometry;
 }
 
-bool IsWinograd(const WindowAxis& axis) {
-  return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
-}
-
 // 1x3x3 windows over planes are 3x3 ones.
 bool HasWinograd(const ConvGeometry& geometry) {
   const SlidingWindow& window = geometry.window;
-  return IsWinograd(window.y()) && IsWinograd(window.x()) && window.z().kernel == 1;
+  return window.y().IsWinograd() && window.x().IsWinograd() && window.z().kernel == 1;
 }
 
 // A thread reads an element of every input before it writes one.
@@ -244,16 +240,10 @@ class PlannedRules : public RewriteRules {
   }
   // Autocast narrows every product, whatever it gains.
   ReducedRates RatesOf(DType operands) const override {
-    ReducedRates rates;
-    if (eager_) {
-      rates.speed = std::numeric_limits<double>::infinity();
-      rates.least_flops_per_element = 1;
-      return rates;
-    }
-    rates.speed = (operands == DType::kF16 ? f16_ : bf16_) / f32_;
-    rates.flops_per_byte = flops_per_byte_;
-    rates.least_flops_per_element = 48;
-    return rates;
+    if (eager_) return {.speed = std::numeric_limits<double>::infinity()};
+    return {.speed = (operands == DType::kF16 ? f16_ : bf16_) / f32_,
+            .flops_per_byte = flops_per_byte_,
+            .least_flops_per_element = 48};
   }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
     return GpuReducedGroups(op);

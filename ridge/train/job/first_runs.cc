@@ -25,23 +25,23 @@ Status RunOnSlot(Executor& executor, int slot) {
   return Status();
 }
 
-void ReadUse(Executor& executor, int64_t* bytes) {
-  if (bytes != nullptr) *bytes = executor.backend().device().used_bytes().value_or(0);
+int64_t UsedBytes(Executor& executor) {
+  return executor.backend().device().used_bytes().value_or(0);
 }
 
 }  // namespace
 
-Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceReadings* use) {
+Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceReadings& use) {
   RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(job.options.seed));
   ScalarInputs scalars(executor, job.lr_dtype, job.options.batch);
   for (const int slot : {0, 1}) scalars.Write(slot, /*lr=*/0, /*updates=*/0, {job.options.seed, 0});
   RIDGE_RETURN_IF_ERROR(ReadVariables(executor));
   RIDGE_RETURN_IF_ERROR(RunOnSlot(executor, 0));
-  ReadUse(executor, use == nullptr ? nullptr : &use->kernels);
+  use.kernels = UsedBytes(executor);
   if (executor.backend().device().stream(0).records()) {
     for (const int slot : {0, 1}) RIDGE_RETURN_IF_ERROR(RunOnSlot(executor, slot));
   }
-  ReadUse(executor, use == nullptr ? nullptr : &use->graphs);
+  use.graphs = UsedBytes(executor);
   return Status();
 }
 

@@ -11,7 +11,7 @@ namespace ridge {
 
 // Runs each step plainly, and where the device records for each input slot as a record, on initial
 // values and inputs of 0; a loss that is not finite says nothing.  Sets `kernels` and `graphs` of
-// `use`, which may be nullptr.  Variables are undefined afterwards.
-Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceReadings* use);
+// `use`.  Variables are undefined afterwards.
+Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceReadings& use);
 
 }  // namespace ridge

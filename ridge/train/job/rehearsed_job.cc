@@ -158,7 +158,8 @@ Result<bool> RunFirst(const Machine& machine, const RehearsalOptions& options,
   const bool takes = machine.ranks == 1 && machine.compute == nullptr &&
                      (!machine.in_host_memory() || machine.backend->device().stream(0).records());
   if (!takes || (options.kernels_s <= 0 && !options.will_run)) return false;
-  RIDGE_RETURN_IF_ERROR(RunAllSteps(executor, job, bytes == nullptr ? nullptr : &bytes->used));
+  DeviceReadings unread;
+  RIDGE_RETURN_IF_ERROR(RunAllSteps(executor, job, bytes == nullptr ? unread : bytes->used));
   return true;
 }
 

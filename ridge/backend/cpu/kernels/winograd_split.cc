@@ -89,8 +89,7 @@ const char* WinogradRefusal(const ConvGeometry& g, Instructions vectors) {
   if (g.window.rank != 2) return refusal::kRank;
   if (g.groups != 1) return refusal::kAttribute;
   for (const WindowAxis& axis : g.window.own()) {
-    if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1) return refusal::kAttribute;
-    if (axis.pad_begin > 2 || axis.pad_end > 2) return refusal::kAttribute;
+    if (!axis.IsWinograd() || axis.pad_begin > 2 || axis.pad_end > 2) return refusal::kAttribute;
   }
   return vectors == Instructions::kAvx512 ? nullptr : refusal::kInstructions;
 }

@@ -27,6 +27,8 @@ struct WindowAxis {
   int64_t pad_begin = 0;
   int64_t pad_end = 0;
 
+  // Three taps side by side that move by one: what Winograd's F(m, 3) computes.
+  bool IsWinograd() const { return kernel == 3 && stride == 1 && dilation == 1; }
   int64_t span() const { return (kernel - 1) * dilation + 1; }  // from the first tap to the last
   int64_t InputAt(int64_t o, int64_t tap) const { return o * stride - pad_begin + tap * dilation; }
   bool Inside(int64_t position) const { return position >= 0 && position < input; }
