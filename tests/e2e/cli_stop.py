@@ -167,6 +167,7 @@ class Stopped(StopTest):
         process = self.running()
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 75)
         self.refused(2, "--batch is 7; the run was started with 32. hint: leave it out, or start a "
                      "new run with another --out", "train", "--resume", "run", "--batch", "7")
         self.assertGreater(self.resumed_at("run", env={"RIDGE_BATCH": "7"}), 0)

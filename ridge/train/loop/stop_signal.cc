@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 constexpr int kResumable = 75;  // as cli/exit_codes.h
+constexpr size_t kStackBytes = 64 << 10;  // AMX's registers alone take 11 KiB of a frame
 
 // Lock-free, so a handler may touch them.
 std::atomic<bool> requested{false};
@@ -39,9 +40,16 @@ void Handle(int signal) {
   requested.store(true);
 }
 
+void RestoreHandlers() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &handlers_before[i], nullptr);
+  requested.store(false);
+}
+
 }  // namespace
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal() : stack_(std::make_unique<char[]>(kStackBytes)) {
+  const stack_t stack{.ss_sp = stack_.get(), .ss_flags = 0, .ss_size = kStackBytes};
+  sigaltstack(&stack, &stack_before_);
   const std::lock_guard lock(installing);
   if (installed++ > 0) return;
   requested.store(false);
@@ -51,7 +59,7 @@ StopSignal::StopSignal() {
   struct sigaction action {};
   action.sa_handler = Handle;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;  // interrupted file writes continue
+  action.sa_flags = SA_RESTART | SA_ONSTACK;  // interrupted file writes continue
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &handlers_before[i]);
     if (handlers_before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
@@ -59,10 +67,11 @@ StopSignal::StopSignal() {
 }
 
 StopSignal::~StopSignal() {
-  const std::lock_guard lock(installing);
-  if (--installed > 0) return;
-  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &handlers_before[i], nullptr);
-  requested.store(false);
+  {
+    const std::lock_guard lock(installing);
+    if (--installed == 0) RestoreHandlers();
+  }
+  sigaltstack(&stack_before_, nullptr);
 }
 
 void StopSignal::HasCheckpoint() { has_checkpoint.store(true); }

@@ -7,9 +7,16 @@
 // Until Ask() a signal ends the process immediately: while data load and the plan is made, nothing
 // needs saving and nothing calls Requested().
 //
+// The handler runs on a stack of its own: oneDNN's f32 products let rsp point to the heap, where a
+// handler's frame overwrites what lies before it (https://github.com/uxlfoundation/oneDNN/issues/4845).
+// The kernel prefers the main thread for a signal to the process, so that is where to construct it.
+//
 // Several may live at a time, one a rank where ranks are threads of one process; the last one
 // restores the previous handlers.
 #pragma once
+#include <csignal>
+#include <memory>
+
 namespace ridge {
 
 class StopSignal {
@@ -27,6 +34,10 @@ class StopSignal {
 
   // Whether a signal has arrived.
   static bool Requested();
+
+ private:
+  std::unique_ptr<char[]> stack_;  // of the handler, in the thread that constructed this
+  stack_t stack_before_{};
 };
 
 }  // namespace ridge
