@@ -12,7 +12,7 @@ namespace ridge {
 namespace {
 
 constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
-constexpr int kResumable = 75;  // as cli/exit_codes.h
+constexpr int kResumable = 75;            // as cli/exit_codes.h
 constexpr size_t kStackBytes = 64 << 10;  // AMX's registers alone take 11 KiB of a frame
 
 // Lock-free, so a handler may touch them.

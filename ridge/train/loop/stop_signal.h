@@ -8,8 +8,9 @@
 // needs saving and nothing calls Requested().
 //
 // The handler runs on a stack of its own: oneDNN's f32 products let rsp point to the heap, where a
-// handler's frame overwrites what lies before it (https://github.com/uxlfoundation/oneDNN/issues/4845).
-// The kernel prefers the main thread for a signal to the process, so that is where to construct it.
+// handler's frame overwrites what lies before it
+// (https://github.com/uxlfoundation/oneDNN/issues/4845). The kernel prefers the main thread for a
+// signal to the process, so that is where to construct it.
 //
 // Several may live at a time, one a rank where ranks are threads of one process; the last one
 // restores the previous handlers.

@@ -104,16 +104,41 @@ TEST_P(TileFunctions, ExponentialKeepsTheEdges) {
 }
 
 // Every exponent and sign, with the bits that are rounded away around their ties.
-TEST_P(TileFunctions, RoundsToF16AsTheConversionDoes) {
+std::vector<float> AroundEveryF16() {
   std::vector<float> x;
   for (uint32_t high = 0; high < 1U << 19; ++high) {
     for (const uint32_t low : {0x0000U, 0x0001U, 0x0FFFU, 0x1000U, 0x1001U, 0x1FFFU})
       x.push_back(std::bit_cast<float>(high << 13 | low));
   }
+  return x;
+}
+
+TEST_P(TileFunctions, RoundsToF16AsTheConversionDoes) {
+  const std::vector<float> x = AroundEveryF16();
   const std::vector<float> y = Apply(TileOp::kRoundF16, x);
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(F16ToFloat(FloatToF16(x[i]))))
         << x[i];
+  }
+}
+
+TEST_P(TileFunctions, StoresF16AsTheConversionDoes) {
+  const std::vector<float> x = AroundEveryF16();
+  std::vector<uint16_t> y(x.size());
+  const int64_t done = StoreVectors(DType::kF16, x.data(), y.data(), std::ssize(x));
+  ASSERT_EQ(done, std::ssize(x));
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], FloatToF16(x[i])) << x[i];
+}
+
+TEST_P(TileFunctions, LoadsEveryF16AsTheConversionDoes) {
+  std::vector<uint16_t> x(1 << 16);
+  std::iota(x.begin(), x.end(), 0);
+  std::vector<float> y(x.size());
+  ASSERT_EQ(LoadVectors(DType::kF16, x.data(), y.data(), std::ssize(x)), std::ssize(x));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float right = F16ToFloat(x[i]);
+    const bool same = std::bit_cast<uint32_t>(y[i]) == std::bit_cast<uint32_t>(right);
+    ASSERT_TRUE(same || (std::isnan(y[i]) && std::isnan(right))) << i;
   }
 }
 

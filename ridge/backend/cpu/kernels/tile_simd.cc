@@ -10,7 +10,7 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/tile_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ridge/backend/cpu/kernels/lanes-inl.h"
+#include "ridge/backend/cpu/kernels/f16_lanes-inl.h"
 #include "ridge/backend/cpu/kernels/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -145,24 +145,6 @@ HWY_INLINE V Smaller(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::
 HWY_INLINE V RoundToBF16(V x) {
   const hn::RebindToSigned<D> d;
   return hn::BitCast(D(), hn::And(RoundUpperHalf(x), hn::Set(d, ~0xFFFF)));
-}
-
-// The bits of F16ToFloat(FloatToF16(x)).
-HWY_INLINE V RoundToF16(V x) {
-  const D d;
-  const hn::RebindToUnsigned<D> du;
-  const V magnitude = hn::Abs(x);
-  const auto bits = hn::BitCast(du, magnitude);
-  const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
-  const auto up = hn::Add(hn::Add(bits, hn::Set(du, 0xFFF)), odd);
-  const V normal = hn::BitCast(d, hn::And(up, hn::Set(du, ~uint32_t{0x1FFF})));
-  // The addition rounds to a multiple of 2^-24.
-  const V subnormal = hn::Sub(hn::Add(magnitude, K(0.5F)), K(0.5F));
-  const V finite = hn::IfThenElse(hn::Lt(magnitude, K(0x1p-14F)), subnormal, normal);
-  const V infinity = hn::BitCast(d, hn::Set(du, 0x7F800000)),
-          nan = hn::BitCast(d, hn::Set(du, 0x7FC00000));
-  const V rounded = hn::IfThenElse(hn::Ge(magnitude, K(65520.0F)), infinity, finite);
-  return hn::CopySignToAbs(hn::IfThenElse(hn::IsNaN(x), nan, rounded), x);
 }
 
 HWY_INLINE V Limited(V x, V low, V high) {
