@@ -31,8 +31,10 @@ class Memory {
   virtual ~Memory() = default;
   std::byte* data() const { return data_; }  // the host follows it only if host_visible()
   int64_t bytes() const { return bytes_; }   // whole pages
+  // The first of them, in the host's memory beside a device with one of its own.
+  virtual int64_t host_bytes() const { return 0; }
   virtual bool host_visible() const = 0;
-  virtual int64_t resident_bytes() const = 0;  // that occupy memory now
+  virtual int64_t resident_bytes() const = 0;  // that occupy the device's memory now
   // Makes all of it resident now.  REQUIRES: no content is needed; it may be lost.
   virtual void MakeResident() = 0;
 
@@ -90,6 +92,12 @@ class Device {
   virtual MemorySpace memory_space() const = 0;
   // Its contents are undefined.  Fails with kOutOfMemory.
   virtual Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
+  // The same, the first `host_bytes` of it in the host's memory, where kernels reach them over the
+  // link.  REQUIRES: both are whole pages.
+  virtual Result<std::unique_ptr<Memory>> AllocateWithHost(int64_t bytes, int64_t host_bytes) {
+    (void)bytes, (void)host_bytes;
+    return Status(ErrorCode::kUnsupported, "the device has no memory beside its host's");
+  }
   // Host memory that streams copy from and to best.
   virtual Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) = 0;
   // Bytes of a memory of its own that are in use now, by this process and others; none where memory

@@ -18,18 +18,25 @@ namespace {
 
 constexpr char kProducts[] = "matmul";
 
+struct PublishedGpu {
+  DeviceProfile profile;
+  double host_link_bytes_per_s = 0;
+};
+
 // What is published of the GPU, and of another where nothing is.
-DeviceProfile PublishedProfile(const cuda::GpuFacts& gpu, bool tf32) {
-  const DeviceProfile nominal = cuda::NominalGpuProfile();
+PublishedGpu PublishedOf(const cuda::GpuFacts& gpu, bool tf32) {
+  PublishedGpu published = {cuda::NominalGpuProfile(), cuda::kNominalLinkBytesPerS};
   const std::optional<Hardware> hardware = HardwareOfDriver(gpu.name, gpu.memory_bytes);
-  if (!hardware) return nominal;
+  if (!hardware) return published;
   DeviceUse use;
   use.products = tf32 ? F32Products::kTf32 : F32Products::kExact;
   Result<PlannedHardware> planned = PlanHardware(*hardware, use);
-  if (!planned.ok()) return nominal;
-  DeviceProfile profile = std::move(planned->profile);
-  profile.bytes_per_kernel = nominal.bytes_per_kernel;
-  return profile;
+  if (!planned.ok()) return published;
+  planned->profile.bytes_per_kernel = published.profile.bytes_per_kernel;
+  published.profile = std::move(planned->profile);
+  if (planned->host_link_bytes_per_s > 0)
+    published.host_link_bytes_per_s = planned->host_link_bytes_per_s;
+  return published;
 }
 
 // Rates that `ridge bench device` measured: a peak is what products reach.
@@ -53,14 +60,15 @@ std::string ProfileIdOf(const cuda::GpuFacts& gpu) {
 }
 
 // TF32 is not measured.
-DeviceProfile ProfileOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes) {
-  DeviceProfile profile = PublishedProfile(gpu, tf32);
+PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes) {
+  PublishedGpu known = PublishedOf(gpu, tf32);
+  DeviceProfile& profile = known.profile;
   profile.id = ProfileIdOf(gpu);
   profile.name = gpu.name;
   profile.runtime_bytes = runtime_bytes;
   Result<DeviceProfile> measured = LoadProfile(profile.id);
   if (measured.ok() && !tf32) TakeMeasuredRates(std::move(*measured), profile);
-  return profile;
+  return known;
 }
 
 int64_t LimitBytes(const DeviceMemory& most, int64_t held, int64_t free) {
@@ -111,7 +119,9 @@ Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
   const int64_t held = device->gpu().memory_bytes - free;
   bytes->ContextIsMade(ordinal, device->gpu().uuid, held);
   opened.machine.counters = opened.counters.get();
-  opened.machine.profile = ProfileOf(device->gpu(), request.libraries.tf32, held);
+  PublishedGpu known = KnownOf(device->gpu(), request.libraries.tf32, held);
+  opened.machine.profile = std::move(known.profile);
+  opened.machine.host_link_bytes_per_s = known.host_link_bytes_per_s;
   opened.machine.memory_bytes = LimitBytes(request.most, held, free);
   if (request.launch == "graph") opened.machine.recorded_run_bytes = cuda::kRecordedRunBytes;
   opened.bytes = std::move(bytes);

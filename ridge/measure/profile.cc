@@ -96,7 +96,7 @@ Result<ProfiledRun> ProfileRun(const ProfileRequest& request, const Machine& mac
   measured.input_wait_s = shown.step.wait_s;
   measured.plain_step_s = rounds.plain_s;
   measured.node_s = shown.node_s;
-  measured.persistent_bytes = run.job->executor().program().persistent_bytes;
+  measured.persistent_bytes = run.job->executor().program().device_persistent_bytes();
   RIDGE_ASSIGN_OR_RETURN(measured.model_flops,
                          TrainingFlops(run.job->forward(), request.options.optimizer));
   RIDGE_RETURN_IF_ERROR(MeasureLimits(request, measured.operands, measured.limits));

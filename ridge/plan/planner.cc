@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ridge/core/rounding.h"
+#include "ridge/plan/cost/host_link.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/check_placement.h"
@@ -43,6 +44,21 @@ void PlaceAll(KernelQuery& kernels, Program& program) {
   const int64_t bytes = program.persistent_bytes + scratch;
   program.arena_bytes = RoundUp(bytes, program.memory.page_bytes);
   program.bound_bytes = program.persistent_bytes + bound;
+}
+
+// Kernels that reach the host's memory have times of their own.
+void MarkOnHost(const PlanOptions& options, Program& program) {
+  for (PersistentValue& value : program.persistent) {
+    const auto& purposes = options.on_host;
+    value.on_host = std::find(purposes.begin(), purposes.end(), value.purpose) != purposes.end();
+  }
+  program.host_link_bytes_per_s = options.host_link_bytes_per_s;
+  if (options.host_link_bytes_per_s <= 0) return;
+  for (StepPlan& step : program.steps) {
+    for (PlannedNode& node : step.nodes) {
+      if (LinkBytesOf(program, step, node).any()) node.choice.key += " on the host";
+    }
+  }
 }
 
 Status CheckBound(const Graph& graph) {
@@ -116,6 +132,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
     PeelFirstSlice(step);
   }
   FormTreeSums(program, options.overlap_exchange);
+  MarkOnHost(options, program);
   PlaceAll(kernels, program);
   RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
   EstimateTimes(measured, program);

@@ -25,6 +25,8 @@ struct PlanOptions {
   bool overlap_exchange = false;  // of gradients between ranks (plan/tree_sums.h)
   // The states of a micro batch of a pipeline, and how many copies of each there are.
   std::map<std::string, int64_t> copies = {};
+  std::vector<Purpose> on_host = {};  // variables of these purposes rest in the host's memory
+  double host_link_bytes_per_s = 0;   // Program::host_link_bytes_per_s
 };
 
 // `kernels` decides, by its nominal costs; `measured` predicts times (cost/times.h) and changes

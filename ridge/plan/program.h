@@ -65,6 +65,7 @@ struct PersistentValue {
   Init init;                    // parameters and states
   // Of a rank's part, which starts as that part of it, and not as `init`.
   std::optional<WholeVariable> whole = std::nullopt;
+  bool on_host = false;  // it rests in the host's memory, beside a device with one of its own
 
   int64_t copy_bytes() const { return size_bytes / copies; }
 };
@@ -156,9 +157,17 @@ struct Program {
   std::shared_ptr<const PipelineRole> pipeline = nullptr;
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;
+  // The arena: what rests on the host, other variables, scratch.
+  int64_t host_bytes = 0;  // in whole pages; 0: all of it is the device's
   int64_t persistent_bytes = 0;
   int64_t arena_bytes = 0;  // persistent + largest scratch, in whole pages
   int64_t bound_bytes = 0;  // persistent + largest bound
+  // At which kernels reach, where it rests, what rests on the host, in one direction; 0: it passes
+  // through windows of the device (plan/hardware/offload.h).
+  double host_link_bytes_per_s = 0;
+
+  int64_t device_persistent_bytes() const { return persistent_bytes - host_bytes; }
+  int64_t device_arena_bytes() const { return arena_bytes - host_bytes; }
 
   const StepPlan* Find(const std::string& name) const;
 };

@@ -85,6 +85,7 @@ MemoryEstimate EstimateMemory(const Program& program, int64_t runtime_bytes, int
   MemoryEstimate estimate;
   Bytes bytes{};
   for (const PersistentValue& value : program.persistent) {
+    if (value.on_host) continue;
     bytes[static_cast<size_t>(value.purpose)] += program.memory.Aligned(value.size_bytes);
     estimate.largest.emplace_back(value.name, value.size_bytes);
   }
@@ -96,15 +97,15 @@ MemoryEstimate EstimateMemory(const Program& program, int64_t runtime_bytes, int
   }
   int64_t placed = 0;
   for (int64_t part : bytes) placed += part;
-  bytes[static_cast<size_t>(Purpose::kActivations)] += program.arena_bytes - placed;
+  bytes[static_cast<size_t>(Purpose::kActivations)] += program.device_arena_bytes() - placed;
   bytes[static_cast<size_t>(Purpose::kInputs)] += data_bytes;
   for (size_t p = 0; p < bytes.size(); ++p)
     estimate.breakdown.emplace_back(PurposeName(static_cast<Purpose>(p)), bytes[p]);
   estimate.breakdown.emplace_back("communication", 0);
   estimate.breakdown.emplace_back("runtime", runtime_bytes);
-  estimate.arena_bytes = program.arena_bytes;
-  estimate.bound_bytes = program.bound_bytes;
-  estimate.peak_bytes = program.arena_bytes + data_bytes + runtime_bytes;
+  estimate.arena_bytes = program.device_arena_bytes();
+  estimate.bound_bytes = program.bound_bytes - program.host_bytes;
+  estimate.peak_bytes = estimate.arena_bytes + data_bytes + runtime_bytes;
   std::stable_sort(estimate.largest.begin(), estimate.largest.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   if (estimate.largest.size() > 5) estimate.largest.resize(5);

@@ -59,7 +59,7 @@ std::vector<LivePoint> LivePoints(const Program& program, const StepPlan& step) 
 class LiveChart {
  public:
   LiveChart(const Program& program, const StepPlan& step)
-      : persistent_bytes_(program.persistent_bytes),
+      : persistent_bytes_(program.device_persistent_bytes()),
         step_(step.name),
         points_(LivePoints(program, step)) {
     for (const LivePoint& point : points_) {

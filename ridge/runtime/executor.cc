@@ -166,11 +166,14 @@ Executor::~Executor() {
 Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& backend,
                                                    Communicator* communicator,
                                                    VirtualCompute* compute) {
+  Device& device = backend.device();
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Memory> arena,
-                         backend.device().Allocate(program.arena_bytes));
+                         program.host_bytes == 0
+                             ? device.Allocate(program.arena_bytes)
+                             : device.AllocateWithHost(program.arena_bytes, program.host_bytes));
   std::unique_ptr<Executor> executor(
       new Executor(std::move(program), backend, std::move(arena), communicator, compute));
-  executor->used_with_arena_ = backend.device().used_bytes();
+  executor->used_with_arena_ = device.used_bytes();
   RIDGE_RETURN_IF_ERROR(executor->Compile());
   RIDGE_ASSIGN_OR_RETURN(executor->transfers_,
                          Transfers::Create(executor->program_, backend, *executor->arena_));

@@ -98,9 +98,10 @@ class Mesh(RidgeTest):
         for offload, rests in (("optimizer", state), ("all", state + whole["rank"]["parameters_bytes"])):
             plan = self.plan(*words, "--offload", offload)
             there = plan["offload"]
-            self.assertAlmostEqual(there["host_bytes"], rests, delta=0.01 * rests)
-            self.assertEqual(plan["rank"]["peak_bytes"], whole["rank"]["peak_bytes"] - there["host_bytes"] + there["window_bytes"])
-            self.assertGreater(plan["step_s"], max(whole["step_s"], there["transfer_s"]))
+            self.assertAlmostEqual(there["host_bytes"], rests, delta=0.01 * rests + (2 << 20))
+            expected = whole["rank"]["peak_bytes"] - there["host_bytes"] + there["window_bytes"]
+            self.assertLessEqual(abs(plan["rank"]["peak_bytes"] - expected), 2 << 20)  # a page
+            self.assertGreaterEqual(plan["step_s"], max(whole["step_s"], there["transfer_s"]))
         text = self.ok("plan", GPT, "--batch", "8", "--mesh", *words, "--offload", "optimizer")
         self.assertRegex(text, r"\n  offload: [\d.]+ [KM]iB of a rank rest in the host's memory, [\d.]+ [KM]iB for its devices\n")
         self.assertRegex(text, r"\n  transfers of --offload +host's link +[\d.]+ [mu]s")

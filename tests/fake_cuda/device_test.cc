@@ -38,6 +38,41 @@ TEST(CudaMemory, AnArenaTakesItsPagesAndNothingElse) {
   EXPECT_EQ(Free(*gpu.device), before);
 }
 
+TEST(CudaMemory, WhatLiesOnTheHostTakesNothingOfTheGpu) {
+  FakeGpu gpu;
+  const int64_t before = Free(*gpu.device);
+  {
+    const auto arena = gpu.device->AllocateWithHost(8 * kMiB, 6 * kMiB);
+    ASSERT_TRUE(arena.ok()) << arena.status().message();
+    EXPECT_EQ((*arena)->bytes(), 8 * kMiB);
+    EXPECT_EQ((*arena)->host_bytes(), 6 * kMiB);
+    EXPECT_EQ((*arena)->resident_bytes(), 2 * kMiB);
+    EXPECT_EQ(before - Free(*gpu.device), 2 * kMiB);
+    std::vector<int64_t> read(kCount);
+    const std::vector<int64_t> from = Numbers(3);
+    std::byte* const on_host = (*arena)->data();
+    std::byte* const on_gpu = on_host + 6 * kMiB;
+    Stream& stream = gpu.device->stream(0);
+    stream.Upload(on_host, from.data(), kBytes);
+    stream.Copy(on_gpu, on_host, kBytes);
+    stream.Download(read.data(), on_gpu, kBytes);
+    ASSERT_TRUE(stream.Synchronize().ok());
+    EXPECT_EQ(read, from);
+  }
+  EXPECT_EQ(Free(*gpu.device), before);
+}
+
+TEST(CudaMemory, AnOlderDriverMapsNothingOfTheHost) {
+  for (const char* setting : {"RIDGE_FAKE_CUDA_MAPS", "RIDGE_FAKE_CUDA_MAPS_HOST"}) {
+    FakeGpu gpu(Settings{{setting, "0"}});
+    const Status status = gpu.device->AllocateWithHost(4 * kMiB, 2 * kMiB).status();
+    EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
+    EXPECT_EQ(status.message(),
+              "cuda:0: Test GPU 0 maps no memory of the host. hint: a driver of CUDA 13 or newer, "
+              "or --offload none");
+  }
+}
+
 TEST(CudaMemory, TooMuchIsRefusedWithBothNumbers) {
   FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_BYTES", "8388608"}});
   const auto arena = Allocated(*gpu.device, 4 * kMiB);

@@ -15,6 +15,10 @@ Status Everything() {
   RIDGE_ASSIGN_OR_RETURN(const cuda::Driver driver, LoadFake());
   RIDGE_ASSIGN_OR_RETURN(const auto device, CudaDevice::Open(driver, 0));
   RIDGE_ASSIGN_OR_RETURN(const auto arena, device->Allocate(2 * kBytes));
+  std::unique_ptr<Memory> split;
+  if (device->gpu().maps_host_memory) {
+    RIDGE_ASSIGN_OR_RETURN(split, device->AllocateWithHost(4 << 20, 2 << 20));
+  }
   RIDGE_ASSIGN_OR_RETURN(const auto staging, device->AllocateStaging(kBytes));
   const auto copied = device->MakeEvent();
   std::memset(staging->data(), 1, kBytes);
@@ -69,8 +73,9 @@ void ExpectFailure(const std::string& function, int64_t call, int code) {
       Settings{{"RIDGE_FAKE_CUDA_FAIL", failure}, {"RIDGE_FAKE_CUDA_DELAY_US", "0"}});
   const Status status = Everything();
   if (status.ok()) {
-    // Only where the device is being closed.
-    EXPECT_TRUE(IsSilent(function) || function == "cuCtxSetCurrent") << failure;
+    // Only where the device is being closed, and of a question that older drivers do not know.
+    const bool is_unknown = function == "cuDeviceGetAttribute" && code == 1;
+    EXPECT_TRUE(IsSilent(function) || function == "cuCtxSetCurrent" || is_unknown) << failure;
   } else {
     EXPECT_NE(status.message().find(function), std::string::npos)
         << failure << ": " << status.message();

@@ -158,9 +158,11 @@ DriverCode cuDeviceTotalMem_v2(size_t* bytes, DeviceId device) {
 
 DriverCode cuDeviceGetAttribute(int* value, DeviceAttribute attribute, DeviceId) {
   RIDGE_FAKE_BEGIN;
-  *value = attribute == DeviceAttribute::kMajor        ? 9
-           : attribute == DeviceAttribute::kMapsMemory ? TheState().settings().maps_memory
-                                                       : 0;
+  const Settings& settings = TheState().settings();
+  *value = attribute == DeviceAttribute::kMajor            ? 9
+           : attribute == DeviceAttribute::kMapsMemory     ? settings.maps_memory
+           : attribute == DeviceAttribute::kMapsHostMemory ? settings.maps_host_memory
+                                                           : 0;
   return kOk;
 }
 
@@ -237,8 +239,9 @@ DriverCode cuMemAddressFree(DevicePtr at, size_t bytes) {
 DriverCode cuMemCreate(AllocationHandle* handle, size_t bytes, const MemAllocationProp* prop,
                        unsigned long long) {
   RIDGE_FAKE_IN_CONTEXT;
-  if (prop->type != kAllocationPinned || GpuOf(prop->location.id) != CurrentGpu())
-    return DriverCode::kInvalidValue;
+  if (prop->type != kAllocationPinned) return DriverCode::kInvalidValue;
+  if (prop->location.type == kLocationHost) return CreateOnHost(handle, bytes);
+  if (GpuOf(prop->location.id) != CurrentGpu()) return DriverCode::kInvalidValue;
   return Create(handle, bytes);
 }
 

@@ -13,18 +13,19 @@ namespace {
 using cuda::AllocationHandle;
 using cuda::DevicePtr;
 
-// A memfd; gives its bytes back to the GPU when the last mapping or handle goes.
+// A memfd; gives its bytes back to the GPU, if they are one's, when the last mapping or handle
+// goes.
 struct Chunk {
-  Chunk(Gpu& owner, size_t size) : gpu(owner), bytes(size) {
-    gpu.used += bytes;
+  Chunk(Gpu* owner, size_t size) : gpu(owner), bytes(size) {
+    if (gpu != nullptr) gpu->used += bytes;
     TheState().Born();
   }
   ~Chunk() {
     ::close(file);
-    gpu.used -= bytes;
+    if (gpu != nullptr) gpu->used -= bytes;
     TheState().Died();
   }
-  Gpu& gpu;
+  Gpu* const gpu;
   const size_t bytes;
   int file = -1;
 };
@@ -75,7 +76,7 @@ bool Overlaps(const Reservation& reservation, DevicePtr at, size_t bytes) {
   return false;
 }
 
-std::shared_ptr<Chunk> NewChunk(Gpu& gpu, size_t bytes) {
+std::shared_ptr<Chunk> NewChunk(Gpu* gpu, size_t bytes) {
   auto chunk = std::make_shared<Chunk>(gpu, bytes);
   chunk->file = ::memfd_create("fake_cuda", 0);
   if (chunk->file < 0 || ::ftruncate(chunk->file, static_cast<off_t>(bytes)) != 0) return nullptr;
@@ -85,6 +86,16 @@ std::shared_ptr<Chunk> NewChunk(Gpu& gpu, size_t bytes) {
   std::memset(all, 0xFF, bytes);
   ::munmap(all, bytes);
   return chunk;
+}
+
+// REQUIRES: the memory's lock is held.
+DriverCode CreateOf(Gpu* gpu, AllocationHandle* handle, size_t bytes) {
+  if (bytes == 0 || bytes % kGranule != 0) return DriverCode::kInvalidValue;
+  std::shared_ptr<Chunk> chunk = NewChunk(gpu, bytes);
+  if (chunk == nullptr) return DriverCode::kOutOfMemory;
+  *handle = reinterpret_cast<AllocationHandle>(chunk.get());
+  Chunks()[*handle] = std::move(chunk);
+  return DriverCode::kSuccess;
 }
 
 }  // namespace
@@ -115,15 +126,15 @@ DriverCode Unreserve(DevicePtr at, size_t bytes) {
 }
 
 DriverCode Create(AllocationHandle* handle, size_t bytes) {
-  if (bytes == 0 || bytes % kGranule != 0) return DriverCode::kInvalidValue;
   const std::lock_guard hold(TheState().memory_lock);
   Gpu& gpu = *CurrentGpu();
   if (TheState().InUse(gpu) + bytes > gpu.bytes) return DriverCode::kOutOfMemory;
-  std::shared_ptr<Chunk> chunk = NewChunk(gpu, bytes);
-  if (chunk == nullptr) return DriverCode::kOutOfMemory;
-  *handle = reinterpret_cast<AllocationHandle>(chunk.get());
-  Chunks()[*handle] = std::move(chunk);
-  return DriverCode::kSuccess;
+  return CreateOf(&gpu, handle, bytes);
+}
+
+DriverCode CreateOnHost(AllocationHandle* handle, size_t bytes) {
+  const std::lock_guard hold(TheState().memory_lock);
+  return CreateOf(nullptr, handle, bytes);
 }
 
 DriverCode Release(AllocationHandle handle) {

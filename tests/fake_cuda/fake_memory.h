@@ -14,6 +14,8 @@ DriverCode Reserve(cuda::DevicePtr* at, size_t bytes);
 DriverCode Unreserve(cuda::DevicePtr at, size_t bytes);
 // Memory of the current GPU, filled with 0xFF, which is NaN.
 DriverCode Create(cuda::AllocationHandle* handle, size_t bytes);
+// Of the host: nothing of the GPU's is used.
+DriverCode CreateOnHost(cuda::AllocationHandle* handle, size_t bytes);
 // It lives on while it is mapped.
 DriverCode Release(cuda::AllocationHandle handle);
 DriverCode Map(cuda::DevicePtr at, size_t bytes, cuda::AllocationHandle handle);

@@ -18,7 +18,7 @@ struct Settings {
   int devices = 1;
   uint64_t bytes = uint64_t{256} << 20;
   uint32_t most_delay_us = 200;
-  bool maps_memory = true;
+  bool maps_memory = true, maps_host_memory = true;
   bool lazy = false;
   // What is taken of a GPU: by other processes, by a context, by the code of a module and by each
   // piece of work of a graph, both when they are launched first.

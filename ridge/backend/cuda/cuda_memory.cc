@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "ridge/core/rounding.h"
 #include "ridge/core/units.h"
@@ -55,37 +56,54 @@ class MappedMemory : public CudaMemory {
   ~MappedMemory() override {
     AwaitWork();
     const Driver& driver = context_.driver();
-    if (mapped_) driver.MemUnmap(begin(), Size());
+    for (const Range& range : mapped_) driver.MemUnmap(range.at, range.bytes);
     if (reserved_ != 0) driver.MemAddressFree(reserved_, Size() + 2 * guard_);
   }
+  int64_t host_bytes() const override { return host_bytes_; }
+  int64_t resident_bytes() const override { return bytes_ - host_bytes_; }
 
-  Status Map(int64_t bytes, int64_t page_bytes) {
+  Status Map(int64_t bytes, int64_t host_bytes, int64_t page_bytes) {
     bytes_ = bytes;
+    host_bytes_ = host_bytes;
     guard_ = static_cast<size_t>(page_bytes);
     RIDGE_RETURN_IF_ERROR(
         RIDGE_CUDA(context_, MemAddressReserve, &reserved_, Size() + 2 * guard_, guard_, 0, 0));
-    data_ = HostPointer(begin());
-    MemAllocationProp prop = {};
-    prop.type = kAllocationPinned;
-    prop.location = {kLocationDevice, context_.ordinal()};
-    AllocationHandle handle = 0;
-    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemCreate, &handle, Size(), &prop, 0));
-    const Status mapped = RIDGE_CUDA(context_, MemMap, begin(), Size(), 0, handle, 0);
-    mapped_ = mapped.ok();
-    const Status released = RIDGE_CUDA(context_, MemRelease, handle);  // the mapping keeps it alive
-    RIDGE_RETURN_IF_ERROR(mapped);
-    RIDGE_RETURN_IF_ERROR(released);
-    const MemAccessDesc access = {prop.location, kAccessReadWrite};
-    return RIDGE_CUDA(context_, MemSetAccess, begin(), Size(), &access, 1);
+    const DevicePtr begin = reserved_ + guard_;
+    data_ = HostPointer(begin);
+    const auto on_host = static_cast<size_t>(host_bytes);
+    RIDGE_RETURN_IF_ERROR(MapRange({begin, on_host}, {kLocationHost, 0}));
+    return MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
   }
 
  private:
-  size_t Size() const { return static_cast<size_t>(bytes_); }
-  DevicePtr begin() const { return reserved_ + guard_; }
+  struct Range {
+    DevicePtr at = 0;
+    size_t bytes = 0;
+  };
 
+  // Memory of `location`, which the GPU reads and writes.
+  Status MapRange(const Range& range, const MemLocation& location) {
+    if (range.bytes == 0) return Status();
+    MemAllocationProp prop = {};
+    prop.type = kAllocationPinned;
+    prop.location = location;
+    AllocationHandle handle = 0;
+    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemCreate, &handle, range.bytes, &prop, 0));
+    const Status mapped = RIDGE_CUDA(context_, MemMap, range.at, range.bytes, 0, handle, 0);
+    if (mapped.ok()) mapped_.push_back(range);
+    const Status released = RIDGE_CUDA(context_, MemRelease, handle);  // the mapping keeps it alive
+    RIDGE_RETURN_IF_ERROR(mapped);
+    RIDGE_RETURN_IF_ERROR(released);
+    const MemAccessDesc access = {{kLocationDevice, context_.ordinal()}, kAccessReadWrite};
+    return RIDGE_CUDA(context_, MemSetAccess, range.at, range.bytes, &access, 1);
+  }
+
+  size_t Size() const { return static_cast<size_t>(bytes_); }
+
+  int64_t host_bytes_ = 0;
   DevicePtr reserved_ = 0;  // guard, memory, guard
   size_t guard_ = 0;
-  bool mapped_ = false;
+  std::vector<Range> mapped_;
 };
 
 class AllocatedMemory : public CudaMemory {
@@ -129,12 +147,13 @@ class HostMemory : public CudaMemory {
 
 }  // namespace
 
-Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes) {
+Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t host_bytes,
+                                         int64_t page_bytes) {
   if (!context.Ready()) return context.error();
   const int64_t whole = WholePages(bytes, page_bytes);
   auto memory = std::make_unique<MappedMemory>(context);
-  const Status status = memory->Map(whole, page_bytes);
-  if (!status.ok()) return Refusal(context, whole, status);
+  const Status status = memory->Map(whole, host_bytes, page_bytes);
+  if (!status.ok()) return Refusal(context, whole - host_bytes, status);
   return std::unique_ptr<Memory>(std::move(memory));
 }
 

@@ -9,8 +9,9 @@ namespace ridge::cuda {
 
 // Memory mapped between two ranges of addresses that stay unmapped: a kernel that writes outside of
 // it ends with an error.  `page_bytes`: the driver's granularity, of which it has a whole number.
-// Fails with kOutOfMemory.
-Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes);
+// The first `host_bytes` are locked pages of the host.  Fails with kOutOfMemory.
+Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t host_bytes,
+                                         int64_t page_bytes);
 
 // The same for a GPU without virtual memory management: no guards, and the driver may round up.
 Result<std::unique_ptr<Memory>> AllocateArena(CudaContext& context, int64_t bytes,

@@ -53,11 +53,13 @@ using GraphExecHandle = struct GraphExecOpaque*;  // CUgraphExec
 enum class DeviceAttribute : int {
   kMajor = 75,  // of the compute capability
   kMinor = 76,
-  kMapsMemory = 102,  // virtual memory management
+  kMapsMemory = 102,      // virtual memory management
+  kMapsHostMemory = 145,  // the same of the host's memory
 };
 
 // CUmemLocation and others: the only values that are used.
 inline constexpr int kLocationDevice = 1;
+inline constexpr int kLocationHost = 2;  // its id is not read
 inline constexpr int kAllocationPinned = 1;
 inline constexpr int kAccessReadWrite = 3;
 inline constexpr int kGranularityMinimum = 0;

@@ -41,11 +41,16 @@ Result<GpuFacts> FactsOf(const Driver& driver, int ordinal) {
   RIDGE_RETURN_IF_ERROR(driver.Check(driver.DeviceTotalMem(&bytes, device), "cuDeviceTotalMem"));
   GpuFacts facts = {.name = name, .uuid = UuidText(uuid, name)};
   facts.memory_bytes = static_cast<int64_t>(bytes);
-  int maps_memory = 0;
+  int maps_memory = 0, maps_host_memory = 0;
   RIDGE_RETURN_IF_ERROR(attribute(DeviceAttribute::kMajor, device, facts.major));
   RIDGE_RETURN_IF_ERROR(attribute(DeviceAttribute::kMinor, device, facts.minor));
   RIDGE_RETURN_IF_ERROR(attribute(DeviceAttribute::kMapsMemory, device, maps_memory));
   facts.maps_memory = maps_memory != 0;
+  const DriverCode answer =
+      driver.DeviceGetAttribute(&maps_host_memory, DeviceAttribute::kMapsHostMemory, device);
+  if (answer != DriverCode::kInvalidValue)  // drivers before CUDA 13 do not know the question
+    RIDGE_RETURN_IF_ERROR(driver.Check(answer, "cuDeviceGetAttribute"));
+  facts.maps_host_memory = maps_memory != 0 && maps_host_memory != 0;
   return facts;
 }
 

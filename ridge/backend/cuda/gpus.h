@@ -14,7 +14,8 @@ struct GpuFacts {
   std::string uuid;          // "GPU-6b2f0c4e-...", "MIG-..."
   int major = 0, minor = 0;  // compute capability
   int64_t memory_bytes = 0;
-  bool maps_memory = false;  // virtual memory management
+  bool maps_memory = false;       // virtual memory management
+  bool maps_host_memory = false;  // the same of the host's memory
 };
 
 // In the order of their ordinals, which follow CUDA_VISIBLE_DEVICES.  Makes no context and takes no

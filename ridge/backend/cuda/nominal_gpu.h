@@ -8,6 +8,9 @@ namespace ridge::cuda {
 // plans on all GPUs.
 DeviceProfile NominalGpuProfile();
 
+// PCI Express 5 with sixteen lanes, in one direction.
+inline constexpr double kNominalLinkBytesPerS = 63e9;
+
 // What each run of a node takes in a CUDA graph: about 10 KB a launch (NVIDIA/cccl, pull request
 // 3768), and two launches.
 inline constexpr int64_t kRecordedRunBytes = 2 * (int64_t{10} << 10);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ridge/plan/cost/host_link.h"
+
 namespace ridge {
 namespace {
 
@@ -32,6 +34,18 @@ std::vector<double> WithinStep(const StepPlan& step, const SecondsOf& seconds_of
   return node_s;
 }
 
+// A kernel that reaches the host's memory is no faster than the link.
+void ReachHost(const Program& program, const StepPlan& step, PlannedNode& node) {
+  if (program.host_link_bytes_per_s <= 0) return;
+  const LinkBytes bytes = LinkBytesOf(program, step, node);
+  const double link_s =
+      LinkSeconds(static_cast<double>(bytes.to_device), static_cast<double>(bytes.to_host),
+                  program.host_link_bytes_per_s);
+  if (link_s <= node.modelled_s) return;
+  node.modelled_s = link_s;
+  node.bound = Bound::kMemory;
+}
+
 }  // namespace
 
 Work WorkOf(const PlannedNode& node) { return WorkOf(node.def, node.call, node.cost); }
@@ -45,6 +59,7 @@ void EstimateTimes(const CostModel& device, Program& program) {
       node.measured_s = estimate.measured_s;
       node.correction = 1;
       node.bound = estimate.bound;
+      ReachHost(program, step, node);
     }
   }
 }

@@ -1,9 +1,9 @@
-// Offload: variables of a device that is not here which rest in the memory of its host.
+// Offload: variables of a device with a memory of its own which rest in the memory of its host.
 //
-// Each node that reads such a variable gets it over the host's link, and what an update writes goes
-// back; two copies' room on the device let transfers run beside the kernels.  The graph, its
-// kernels and their bits are those of the plan without it.  Only planned: no backend of this
-// program has two memories.
+// The optimizer's state is reached where it rests: the kernels of an update, which read and write
+// each number once, are as long as the link takes.  Parameters, which kernels read more than once,
+// would pass through two windows of the device, so that transfers run beside the kernels; that is
+// only planned.  The graph, its kernels and their bits are those of the plan without it.
 #pragma once
 #include <string>
 
@@ -18,9 +18,15 @@ enum class Offload { kNone, kOptimizer, kAll };
 // "none", "optimizer" or "all".  REQUIRES: it is one of them.
 Offload OffloadOf(const std::string& name);
 
+// PlanOptions::on_host.
+std::vector<Purpose> PurposesOnHost(Offload offload);
+
+// Whether kernels reach what rests on the host, and nothing passes through windows.
+inline bool IsReachedInPlace(Offload offload) { return offload == Offload::kOptimizer; }
+
 struct OffloadPlan {
-  int64_t host_bytes = 0;      // of the variables that rest there
-  int64_t window_bytes = 0;    // of the device, in which they pass through
+  int64_t host_bytes = 0;      // of the variables that rest there, in whole pages
+  int64_t window_bytes = 0;    // of the device, in which they pass through; 0: reached in place
   double to_device_bytes = 0;  // over the link, in one update
   double to_host_bytes = 0;    // the same the other way, at the same time
   double transfer_s = 0;       // of an update, if nothing but the link ruled it
@@ -31,11 +37,11 @@ struct OffloadPlan {
 OffloadPlan PlanOffload(const Program& program, Offload offload, int64_t accumulate,
                         double host_link_bytes_per_s);
 
-// The estimate without the bytes that rest on the host and with the window, as "communication".
-MemoryEstimate WithOffload(MemoryEstimate memory, const Program& program, Offload offload,
-                           const OffloadPlan& plan);
+// The estimate with the windows, as "communication".
+MemoryEstimate WithWindows(MemoryEstimate memory, const OffloadPlan& plan);
 
-// Seconds of an update beside its transfers: the longer of both, behind the first window.
+// Seconds of an update beside its transfers: the longer of both, behind the first window.  In
+// place they are part of the kernels' seconds.
 double SecondsBesideTransfers(double step_s, const OffloadPlan& plan);
 
 }  // namespace ridge

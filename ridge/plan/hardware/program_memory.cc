@@ -45,7 +45,7 @@ MemoryRange PlannedRange(const Program& program, const MemoryEstimate& plan,
   const int64_t least = LargestLive(program, [](const KernelChoice& choice) {
     return choice.answer ? choice.workspace_bytes : 0;
   });
-  const int64_t bounded = std::max<int64_t>(0, plan.bound_bytes - least);
+  const int64_t bounded = std::max<int64_t>(0, program.bound_bytes - program.host_bytes - least);
   return {.low_bytes = plan.peak_bytes - bounded - context_spread_bytes,
           .high_bytes = plan.peak_bytes,
           .evidence = fmt::format(

@@ -46,6 +46,7 @@ TEST(ProgramMemory, AtTheLowerEndBoundedWorkspacesTakeNothing) {
   Program program;
   program.memory.alignment_bytes = 1;
   program.persistent_bytes = 100;
+  program.bound_bytes = 1'000;
   StepPlan step;
   step.name = "train";
   step.nodes.resize(1);
@@ -55,9 +56,7 @@ TEST(ProgramMemory, AtTheLowerEndBoundedWorkspacesTakeNothing) {
   value.live = {0, 0};
   step.values.push_back(value);
   program.steps.push_back(step);
-  MemoryEstimate plan = Plan();
-  plan.bound_bytes = 1'000;
-  const MemoryRange range = PlannedRange(program, plan, /*context_spread_bytes=*/50);
+  const MemoryRange range = PlannedRange(program, Plan(), /*context_spread_bytes=*/50);
   EXPECT_EQ(range.low_bytes, 1'000 - 200 - 50);
   EXPECT_EQ(range.high_bytes, 1'000) << "what must fit";
   EXPECT_EQ(range.scale, 1);

@@ -86,8 +86,8 @@ void AddPhase(const Program& program, const StepPlan& step, const char* phase,
     if (phases[n] == phase && (most == live.size() || live[n] > live[most])) most = n;
   }
   if (most == live.size()) return;
-  peaks.push_back({phase, step.name, step.nodes[most].name, program.persistent_bytes + live[most],
-                   LargestAt(step, most)});
+  peaks.push_back({phase, step.name, step.nodes[most].name,
+                   program.device_persistent_bytes() + live[most], LargestAt(step, most)});
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ int64_t LargestLive(const Program& program,
       most = std::max(most, live[n] + program.memory.Aligned(workspace));
     }
   }
-  return program.persistent_bytes + most;
+  return program.device_persistent_bytes() + most;
 }
 
 std::vector<NodeMemory> MemoryByNode(const Program& program, const StepPlan& step) {
@@ -121,7 +121,7 @@ std::vector<NodeMemory> MemoryByNode(const Program& program, const StepPlan& ste
   const std::vector<int64_t> live = LiveBytes(program.memory, step);
   std::vector<NodeMemory> nodes;
   for (size_t n = 0; n < live.size(); ++n)
-    nodes.push_back({phases[n], program.persistent_bytes + live[n], LargestAt(step, n)});
+    nodes.push_back({phases[n], program.device_persistent_bytes() + live[n], LargestAt(step, n)});
   return nodes;
 }
 

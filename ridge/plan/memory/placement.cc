@@ -97,9 +97,14 @@ void PlacePersistent(Program& program) {
   const std::vector<std::vector<int>> blocks = SumBlocks(program);
   std::set<size_t> in_blocks;
   for (const std::vector<int>& sums : blocks) in_blocks.insert(sums.begin(), sums.end());
-  for (size_t i = 0; i < program.persistent.size(); ++i) {
-    if (!in_blocks.contains(i)) place(i);
-  }
+  const auto place_where = [&](bool on_host) {
+    for (size_t i = 0; i < program.persistent.size(); ++i) {
+      if (!in_blocks.contains(i) && program.persistent[i].on_host == on_host) place(i);
+    }
+  };
+  place_where(true);
+  offset = program.host_bytes = RoundUp(offset, program.memory.page_bytes);
+  place_where(false);
   for (const std::vector<int>& sums : blocks) {
     for (const int sum : sums) place(static_cast<size_t>(sum));
   }

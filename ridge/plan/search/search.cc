@@ -169,7 +169,7 @@ class PlanSearch {
     const Candidate& whole = candidates_.front();
     const double own_bytes = kOwnBytesShare * static_cast<double>(whole.bytes);
     double bytes = kBytesPerCore * facts_.threads;
-    const auto arena = static_cast<double>(whole.planned.program.arena_bytes);
+    const auto arena = static_cast<double>(whole.planned.program.device_arena_bytes());
     if (static_cast<double>(whole.scratch_bytes) >= kMostOfArena * arena)
       bytes = std::min(bytes, own_bytes);
     const double least = bytes / whole.seconds;
@@ -290,18 +290,18 @@ class PlanSearch {
       candidate.seconds += (SumOfRuns(step, node_s) + cold_s) * runs;
       candidate.cached_s += CachedSeconds(nominal_, step) * runs;
     }
-    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(facts_, program) +
+    candidate.bytes = program.device_arena_bytes() + ProfiledRuntimeBytes(facts_, program) +
                       RecordedBytes(program, goals_.recorded_run_bytes);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
     if (goals_.offload != Offload::kNone) AddTransfers(candidate);
     return candidate;
   }
 
-  // Variables on the host leave the device's bytes, windows come, and the link may take longer.
+  // Windows of the device come, and the link may take longer.
   void AddTransfers(Candidate& candidate) const {
     const OffloadPlan offload = PlanOffload(candidate.planned.program, goals_.offload,
                                             goals_.accumulate, goals_.host_link_bytes_per_s);
-    candidate.bytes += offload.window_bytes - offload.host_bytes;
+    candidate.bytes += offload.window_bytes;
     candidate.seconds = SecondsBesideTransfers(candidate.seconds, offload);
     candidate.cached_s = SecondsBesideTransfers(candidate.cached_s, offload);
   }

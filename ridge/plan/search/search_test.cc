@@ -65,8 +65,9 @@ class Gelus : public JobGraphs {
 
 PlanChoice Search(JobGraphs& graphs, const PlanGoals& goals) {
   PlainKernels kernels;
-  Result<PlanChoice> choice = SearchPlan(graphs, {"gelus", *ParsePassSpec(""), DType::kF32, {}},
-                                         kernels, TestCosts(), goals);
+  const PlanOptions options = {.on_host = PurposesOnHost(goals.offload)};
+  Result<PlanChoice> choice = SearchPlan(
+      graphs, {"gelus", *ParsePassSpec(""), DType::kF32, options}, kernels, TestCosts(), goals);
   EXPECT_TRUE(choice.ok()) << choice.status().message();
   const auto chosen = [](const PlanCandidate& c) { return c.chosen; };
   EXPECT_EQ(std::count_if(choice->candidates.begin(), choice->candidates.end(), chosen), 1);

@@ -50,33 +50,52 @@ Result<std::optional<OffloadPlan>> PlanOffloadOf(const TrainOptions& options,
                                                  const Program& program, const Machine& machine) {
   const Offload offload = OffloadOf(options.offload);
   if (offload == Offload::kNone) return std::optional<OffloadPlan>();
+  if (machine.is_here() && !machine.in_host_memory() && !IsReachedInPlace(offload)) {
+    return InvalidArgument(fmt::format(
+        "--offload is '{0}'; a run has no windows for parameters. hint: --offload optimizer, or "
+        "ridge plan MODEL --on h100-sxm --offload {0}",
+        options.offload));
+  }
   if (machine.host_link_bytes_per_s <= 0) {
     return InvalidArgument(fmt::format(
         "--offload is '{}'; {} has no memory beside its host's, or its link is not known. hint: "
         "ridge plan MODEL --on h100-sxm --offload {}",
         options.offload, machine.profile.name, options.offload));
   }
+  if (machine.is_here()) {
+    if (const int64_t most = AvailableMemoryBytes(); program.host_bytes > most) {
+      return Status(
+          ErrorCode::kOutOfMemory,
+          fmt::format("--offload {}: {} of the host's memory are needed, {} are "
+                      "available. hint: --optimizer-state 8bit",
+                      options.offload, FormatBytes(program.host_bytes), FormatBytes(most)));
+    }
+  }
   return std::optional(
       PlanOffload(program, offload, options.accumulate, machine.host_link_bytes_per_s));
 }
 
-PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) {
+PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload) {
+  const double link = machine.host_link_bytes_per_s;
   return {.in_place = passes.Has("inplace"),
           .layout = passes.Has("layout"),
           .kernel_s = &machine.kernel_s,
           .inter_op = machine.inter_op,
-          .overlap_exchange = machine.overlaps_exchange};
+          .overlap_exchange = machine.overlaps_exchange,
+          .on_host = PurposesOnHost(link > 0 ? offload : Offload::kNone),
+          .host_link_bytes_per_s = IsReachedInPlace(offload) ? link : 0};
 }
 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
-                           const std::string& passes, DType operands, const Machine& machine) {
+                           const std::string& passes, DType operands, const Machine& machine,
+                           Offload offload) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   KernelQuery& kernels = machine.query();
   RIDGE_ASSIGN_OR_RETURN(
       const RewrittenGraphs rewritten,
       RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{}, kernels));
   return PlanProgram(model, rewritten.graphs, kernels, machine.measured(),
-                     PlanOptionsFor(selection, machine));
+                     PlanOptionsFor(selection, machine, offload));
 }
 
 namespace {
@@ -310,8 +329,7 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
   job.modelled_step_s = MeanUpdateSeconds(job, program, ModelledSeconds);
   CountSums(program, job);
   if (job.offload) {
-    job.memory =
-        WithOffload(std::move(job.memory), program, OffloadOf(job.options.offload), *job.offload);
+    job.memory = WithWindows(std::move(job.memory), *job.offload);
     job.step_s = SecondsBesideTransfers(job.step_s, *job.offload);
     job.modelled_step_s = SecondsBesideTransfers(job.modelled_step_s, *job.offload);
   }

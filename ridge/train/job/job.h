@@ -67,10 +67,11 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
 
 // Runs the passes over each graph, then plans.  Products of f32 read `operands`.
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
-                           const std::string& passes, DType operands, const Machine& machine);
+                           const std::string& passes, DType operands, const Machine& machine,
+                           Offload offload = Offload::kNone);
 
 // The planner's options from --passes and the machine, which must outlive them.
-PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine);
+PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload);
 
 // Sets step_s, eval_s and epoch_s by the program's times, and the memory estimate by
 // `runtime_bytes`; call it again when these change.

@@ -71,16 +71,15 @@ Result<MeshJob> PlanMeshJob(const TrainOptions& options, const Graph& forward,
   rank.backend = nullptr;
   rank.planned = &kernels;
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
-  RIDGE_ASSIGN_OR_RETURN(job.program, PlanGraphs(options.model, std::move(parts.graphs),
-                                                 options.passes, operands, rank));
+  RIDGE_ASSIGN_OR_RETURN(
+      job.program, PlanGraphs(options.model, std::move(parts.graphs), options.passes, operands,
+                              rank, OffloadOf(options.offload)));
   PlaceOnMesh({mesh, 0}, parts.variables, job.program);
   job.memory =
       EstimateMemory(job.program, ProfiledRuntimeBytes(machine.measured().facts(), job.program),
                      /*data_bytes=*/0);
   RIDGE_ASSIGN_OR_RETURN(job.offload, PlanOffloadOf(options, job.program, machine));
-  if (job.offload)
-    job.memory =
-        WithOffload(std::move(job.memory), job.program, OffloadOf(options.offload), *job.offload);
+  if (job.offload) job.memory = WithWindows(std::move(job.memory), *job.offload);
   for (const StepPlan& step : job.program.steps)
     job.kernel_s +=
         KernelSeconds(step) * static_cast<double>(step.name == "micro" ? options.accumulate : 1);

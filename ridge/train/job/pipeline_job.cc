@@ -279,7 +279,7 @@ class Planner {
     RIDGE_ASSIGN_OR_RETURN(
         const RewrittenGraphs rewritten,
         RewriteGraphs(std::move(rank.graphs), passes, operands_, /*limits=*/{}, kernels));
-    PlanOptions options = PlanOptionsFor(passes, machine_);
+    PlanOptions options = PlanOptionsFor(passes, machine_, Offload::kNone);
     options.copies = std::move(rank.copies);
     return PlanProgram(options_.model, rewritten.graphs, kernels, machine_.measured(), options);
   }

@@ -124,11 +124,11 @@ int64_t PlannedKernelBytes(const Machine& machine, const Program& program) {
 void BeginBytes(const Machine& machine, const Executor& executor, DeviceBytes& bytes) {
   const Program& program = executor.program();
   bytes.planned.context = bytes.used.context - bytes.used.before.value_or(0);
-  bytes.planned.arena = program.arena_bytes;
+  bytes.planned.arena = program.device_arena_bytes();
   bytes.planned.kernels = PlannedKernelBytes(machine, program);
   bytes.planned.graphs = RecordedBytes(program, machine.recorded_run_bytes);
-  bytes.planned_staging = StagingBytes(program);
-  bytes.staging = executor.transfers().staging_bytes();
+  bytes.planned_staging = StagingBytes(program) + program.host_bytes;
+  bytes.staging = executor.transfers().staging_bytes() + executor.arena().host_bytes();
   bytes.used.arena = executor.used_with_arena().value_or(0);
   bytes.used.kernels = bytes.used.graphs = bytes.used.arena;
 }
@@ -143,7 +143,7 @@ void EndBytes(int64_t used_bytes, DeviceReadings& use) {
 // where each step has run, else what is planned of them.
 int64_t DeviceRuntimeBytes(const Machine& machine, bool has_run, const Executor& executor) {
   const int64_t used = machine.backend->device().used_bytes().value_or(0);
-  const int64_t beside = used - executor.arena().bytes();
+  const int64_t beside = used - (executor.arena().bytes() - executor.arena().host_bytes());
   if (machine.bytes != nullptr) EndBytes(used, machine.bytes->bytes().used);
   if (has_run) return beside;
   return beside + PlannedKernelBytes(machine, executor.program()) +

@@ -327,7 +327,7 @@ Result<PlanChoice> SearchMeshPlan(const SearchRequest& q, const Mesh& mesh) {
   goals.limit_bytes = q.limit_bytes;
   MeshKernels kernels(q.machine.query());
   const ProgramRecipe recipe = {q.options.model, passes, operands,
-                                PlanOptionsFor(passes, q.machine)};
+                                PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload))};
   RIDGE_ASSIGN_OR_RETURN(PlanChoice choice,
                          SearchPlan(graphs, recipe, kernels, q.machine.measured(), goals));
   PlaceOnMesh({mesh, q.machine.rank}, graphs.variables(), choice.program);
@@ -387,7 +387,7 @@ Result<PlanChoice> SearchShare(const SearchRequest& q, const PassSelection& pass
     if (goals.batch > 1 && graphs.FindAxes().ok()) goals.slices.reset();
   }
   const ProgramRecipe recipe = {q.options.model, passes, operands,
-                                PlanOptionsFor(passes, q.machine)};
+                                PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload))};
   return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
 }
 

@@ -35,6 +35,7 @@ static_assert(sizeof(Uuid) == sizeof(CUuuid));
 // --- values --------------------------------------------------------------------------------------
 
 static_assert(kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(kLocationHost == CU_MEM_LOCATION_TYPE_HOST);
 static_assert(kAllocationPinned == CU_MEM_ALLOCATION_TYPE_PINNED);
 static_assert(kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(kGranularityMinimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -48,6 +49,10 @@ static_assert(Is(DeviceAttribute::kMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY
 static_assert(Is(DeviceAttribute::kMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 static_assert(Is(DeviceAttribute::kMapsMemory,
                  CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
+#if CUDA_VERSION >= 13000
+static_assert(Is(DeviceAttribute::kMapsHostMemory,
+                 CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
+#endif
 
 constexpr bool Is(DriverCode ours, CUresult theirs) {
   return static_cast<int>(ours) == static_cast<int>(theirs);
