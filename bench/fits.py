@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from side_by_side import machine
 
 MODELS = ["mlp:512", "cnn:1024", "resnet18:16", "resnet50:4", "bert:16", "gpt:4", "unet:2", "vit_ti:8", "efficientnet_v2_s:2",
-          "mobilenet_v3_small:16", "lstm:16", "bert:16 --precision bf16", "gpt:4 --optimizer sgd", "llama:2", "cnn:1024 --slices 1"]
+          "mobilenet_v3_small:16", "lstm:16", "bert:16 --precision f16", "gpt:4 --optimizer sgd", "llama:2", "cnn:1024 --slices 1"]
 LEAST, MOST = 0.85, 1.25
 NOT_FITTING = 3  # exit code
 
