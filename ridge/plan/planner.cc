@@ -35,7 +35,8 @@ int64_t StagingBytes(KernelQuery& kernels, const std::vector<PersistentValue>& p
 // Slot 1 of an input follows its slot 0 as a separate value (see PersistentRegion).
 void PlaceAll(KernelQuery& kernels, Program& program) {
   PlacePersistent(program);
-  int64_t scratch = StagingBytes(kernels, program.persistent), bound = scratch;
+  program.copy_bytes = StagingBytes(kernels, program.persistent);
+  int64_t scratch = program.copy_bytes, bound = scratch;
   for (StepPlan& step : program.steps) {
     PlaceValues(program, step);
     scratch = std::max(scratch, step.scratch_bytes);

@@ -437,12 +437,15 @@ TEST_F(Planner, ThePhaseThatNeedsTheMostIsTheArenasLowerBound) {
   b.Update(w, Op("sub", {w, grad}, {}, "next"));
   Plan(b);
   const std::vector<PhasePeak> peaks = PhasePeaks(program_);
-  ASSERT_EQ(peaks.size(), 2u);
+  ASSERT_EQ(peaks.size(), 3u);
   EXPECT_EQ(peaks[0].phase, "forward");
   EXPECT_EQ(peaks[1].phase, "backward");
+  EXPECT_EQ(peaks[2].phase, "checkpoint");
+  EXPECT_EQ(PlaceOf(peaks[2]), "between steps");
+  EXPECT_EQ(peaks[2].bytes, program_.persistent_bytes) << "no variable has a layout of its own";
   int64_t most = 0;
   for (const PhasePeak& peak : peaks) {
-    EXPECT_FALSE(peak.largest.empty()) << peak.phase;
+    EXPECT_EQ(peak.largest.empty(), peak.step.empty()) << peak.phase;
     most = std::max(most, peak.bytes);
   }
   EXPECT_EQ(most, program_.bound_bytes);

@@ -446,7 +446,7 @@ std::string PhasesReport(const PlanSummary& plan, const Terminal& terminal) {
     std::string largest;
     for (const auto& [name, bytes] : peak.largest)
       largest += fmt::format("{}{} {}", largest.empty() ? "" : ", ", name, FormatBytes(bytes));
-    table.AddRow({peak.phase, FormatBytes(peak.bytes), peak.step + " " + peak.node, largest});
+    table.AddRow({peak.phase, FormatBytes(peak.bytes), PlaceOf(peak), largest});
   }
   const std::string arena = FormatBytes(plan.memory.arena_bytes);
   const int64_t beside = plan.memory.peak_bytes - plan.memory.arena_bytes;

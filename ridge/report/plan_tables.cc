@@ -132,10 +132,8 @@ Grid PhasesGrid(const PlanSummary& plan) {
   Grid grid = {
       "The most that is live, by phase", {"phase", "live", "at node", "largest tensors there"}, {}};
   for (const PhasePeak& peak : PhasePeaks(*plan.program)) {
-    grid.rows.push_back({{peak.phase},
-                         Bytes(peak.bytes),
-                         {peak.step + " " + peak.node},
-                         {NamedBytes(peak.largest)}});
+    grid.rows.push_back(
+        {{peak.phase}, Bytes(peak.bytes), {PlaceOf(peak)}, {NamedBytes(peak.largest)}});
   }
   return grid;
 }

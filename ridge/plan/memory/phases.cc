@@ -8,9 +8,16 @@ namespace {
 
 constexpr size_t kNamed = 5;
 constexpr const char* kForward = "forward";
+constexpr const char* kLoss = "loss";
 constexpr const char* kBackward = "backward";
 constexpr const char* kOptimizer = "optimizer";
 constexpr const char* kEvaluation = "evaluation";
+constexpr const char* kCheckpoint = "checkpoint";
+
+bool IsLoss(const PlannedNode& node) {
+  const std::string_view op = node.op;
+  return op.ends_with("cross_entropy") || op.ends_with("_loss");
+}
 
 bool IsGradient(const PlannedNode& node) {
   const std::string_view name = node.name;
@@ -28,7 +35,8 @@ std::vector<const char*> PhasesOf(const StepPlan& step) {
   const bool evaluates = step.name == "eval" || step.name == "infer";
   const char* now = evaluates ? kEvaluation : step.name == "update" ? kOptimizer : kForward;
   for (const PlannedNode& node : step.nodes) {
-    if (now == kForward && IsGradient(node)) now = kBackward;
+    if (now == kForward && IsLoss(node)) now = kLoss;
+    if ((now == kForward || now == kLoss) && IsGradient(node)) now = kBackward;
     phases.push_back(!evaluates && IsUpdate(node) ? kOptimizer : now);
   }
   return phases;
@@ -92,14 +100,24 @@ void AddPhase(const Program& program, const StepPlan& step, const char* phase,
 
 }  // namespace
 
+std::string PlaceOf(const PhasePeak& peak) {
+  return peak.step.empty() ? "between steps" : peak.step + " " + peak.node;
+}
+
 std::vector<PhasePeak> PhasePeaks(const Program& program) {
   std::vector<PhasePeak> peaks;
   for (const StepPlan& step : program.steps) {
     const std::vector<const char*> phases = PhasesOf(step);
     const std::vector<int64_t> live = LiveBytes(program.memory, step);
-    for (const char* phase : {kForward, kBackward, kOptimizer, kEvaluation})
+    for (const char* phase : {kForward, kLoss, kBackward, kOptimizer, kEvaluation})
       AddPhase(program, step, phase, phases, live, peaks);
   }
+  if (program.Find("train") == nullptr && program.Find("micro") == nullptr) return peaks;
+  PhasePeak copies = {
+      kCheckpoint, "", "", program.device_persistent_bytes() + program.copy_bytes, {}};
+  if (program.copy_bytes > 0)
+    copies.largest.emplace_back("row-major copy of a variable", program.copy_bytes);
+  peaks.push_back(std::move(copies));
   return peaks;
 }
 

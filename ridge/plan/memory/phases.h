@@ -11,16 +11,20 @@
 
 namespace ridge {
 
-// A part of a step: "forward" up to the loss, "backward" from the first gradient on with what is
-// recomputed for it, "optimizer" for the updates, which run between gradients; "evaluation".
+// A part of a step: "forward", "loss" from an operator of losses on, "backward" from the first
+// gradient on with what is recomputed for it, "optimizer" for the updates, which run between
+// gradients; "evaluation"; and "checkpoint", between steps, where each variable is copied out.
 struct PhasePeak {
   std::string phase;
-  std::string step;   // "train"
-  std::string node;   // at which the most is live
+  std::string step;   // "train"; empty between steps
+  std::string node;   // at which the most is live; empty between steps
   int64_t bytes = 0;  // live then, variables and workspace included
   // Of scratch tensors and the workspace that are live there, largest first.
   std::vector<std::pair<std::string, int64_t>> largest;
 };
+
+// "train conv1", "between steps".
+std::string PlaceOf(const PhasePeak& peak);
 
 // In the order in which they run; phases without nodes are left out.
 std::vector<PhasePeak> PhasePeaks(const Program& program);
