@@ -47,11 +47,15 @@ void PlaceAll(KernelQuery& kernels, Program& program) {
   program.bound_bytes = program.persistent_bytes + bound;
 }
 
+// Steps counted, scales and biases: many blocks of many kernels read them, and they are few.
+constexpr int64_t kLeastHostBytes = 4096;
+
 // Kernels that reach the host's memory have times of their own.
 void MarkOnHost(const PlanOptions& options, Program& program) {
   for (PersistentValue& value : program.persistent) {
     const auto& purposes = options.on_host;
-    value.on_host = std::find(purposes.begin(), purposes.end(), value.purpose) != purposes.end();
+    value.on_host = value.size_bytes >= kLeastHostBytes &&
+                    std::find(purposes.begin(), purposes.end(), value.purpose) != purposes.end();
   }
   program.host_link_bytes_per_s = options.host_link_bytes_per_s;
   if (options.host_link_bytes_per_s <= 0) return;

@@ -25,7 +25,7 @@ struct PlanOptions {
   bool overlap_exchange = false;  // of gradients between ranks (plan/tree_sums.h)
   // The states of a micro batch of a pipeline, and how many copies of each there are.
   std::map<std::string, int64_t> copies = {};
-  std::vector<Purpose> on_host = {};  // variables of these purposes rest in the host's memory
+  std::vector<Purpose> on_host = {};  // large variables of these purposes rest on the host
   double host_link_bytes_per_s = 0;   // Program::host_link_bytes_per_s
 };
 
