@@ -39,6 +39,12 @@ twice() {
   grep -h parameters_sha256 "$out"/{first,second,resumed}/summary.json | sort | uniq -c | tee "$out/hashes"
   [ "$(wc -l < "$out/hashes")" = 1 ]
 }
+# The optimizer's state on the host: the same parameters.
+offloaded() {
+  rm -rf "$out/offloaded"
+  "$bin/ridge" train "$1" --data synthetic --device cuda --steps "$STEPS" --offload optimizer --out "$out/offloaded" || return 1
+  "$bin/ridge" compare "$out/first" "$out/offloaded"
+}
 beside_cpu() {
   "$bin/ridge" train "$1" --data synthetic --device cpu --steps "$STEPS" --out "$out/cpu" -q || return 1
   python3 - "$out/first/summary.json" "$out/cpu/summary.json" <<'PYTHON'
@@ -49,7 +55,7 @@ sys.exit(abs(gpu - cpu) > 1e-3 * abs(cpu))
 PYTHON
 }
 
-export -f twice beside_cpu
+export -f twice offloaded beside_cpu
 
 if ! "$bin/ridge" plan mlp:hidden=8,layers=1 --device cuda > "$out/open.log" 2>&1; then
   tail -n 1 "$out/open.log"
@@ -62,6 +68,7 @@ part 20 doctor "$bin/ridge" doctor
 part 60 driver "$bin/ridge_gpu_test" --gtest_filter='Gpu*Test.*'
 part 240 kernels "$bin/ridge_gpu_test" --gtest_filter='GpuKernels.*'
 part 60 twice twice "$small"
+part 60 offloaded offloaded "$small"
 part 60 beside_cpu beside_cpu "$small"
 for model in $MODELS; do
   part 60 "bench_${model%%:*}" "$bin/ridge" bench step "${model%%:*}" --batch "${model##*:}" \
