@@ -2,6 +2,9 @@
 # bin/ridge finds its libraries in ../lib/ridge, so the installed folder can be moved.
 
 install(FILES LICENSE DESTINATION share/doc/ridge)
+# What a GPU can tell, with the program of PyTorch beside which it is timed.
+install(PROGRAMS tools/gpu_check.sh DESTINATION share/ridge)
+install(FILES bench/peers/bench_gpu_torch.py DESTINATION share/ridge)
 
 if(TARGET ridge)
   set_target_properties(ridge PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridge")

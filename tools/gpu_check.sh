@@ -2,15 +2,21 @@
 # What a GPU can tell, in ten minutes: driver, kernels, trainings, equal bits, times.
 #
 #   tools/gpu_check.sh                 records go to build/gpu_check; PRESET=release has the program
+#   bash share/ridge/gpu_check.sh      of an installed ridge: records go to gpu_check; without the
+#                                      tests of driver and kernels, which a source tree has
 #   MODELS="cnn:64" SMALL=mlp STEPS=5 PRECISION=f32 PEER= tools/gpu_check.sh
 #
 # PEER is a Python with PyTorch, beside which the models are timed: python3, if it has one.
 #
 # It changes no setting of the GPU.  A part that fails stops no other; the exit code is that of all.
 set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-bin=build/${PRESET:-release}/bin
-out=${OUT:-build/gpu_check}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
+if [ -x "$here/../../bin/ridge" ]; then
+  bin=$here/../../bin peer_script=$here/bench_gpu_torch.py out=${OUT:-gpu_check}
+else
+  cd "$here/.." || exit 1
+  bin=build/${PRESET:-release}/bin peer_script=bench/peers/bench_gpu_torch.py out=${OUT:-build/gpu_check}
+fi
 MODELS=${MODELS-gpt2:8 bert_large:32 resnet50:256}
 STEPS=${STEPS:-30} PRECISION=${PRECISION:-bf16} PEER=${PEER-python3}
 export RIDGE_SOURCE_DIR=$PWD bin out STEPS PRECISION PEER
@@ -65,8 +71,12 @@ fi
 small=${SMALL:-gpt:vocab=64,context=32,hidden=64,layers=2,heads=4}
 rm -rf "$out/cpu"
 part 20 doctor "$bin/ridge" doctor
-part 60 driver "$bin/ridge_gpu_test" --gtest_filter='Gpu*Test.*'
-part 240 kernels "$bin/ridge_gpu_test" --gtest_filter='GpuKernels.*'
+if [ -x "$bin/ridge_gpu_test" ]; then
+  part 60 driver "$bin/ridge_gpu_test" --gtest_filter='Gpu*Test.*'
+  part 240 kernels "$bin/ridge_gpu_test" --gtest_filter='GpuKernels.*'
+else
+  echo "driver, kernels: not tested, an installed ridge has no tests" | tee -a "$out/summary"
+fi
 part 60 twice twice "$small"
 part 60 offloaded offloaded "$small"
 part 60 beside_cpu beside_cpu "$small"
@@ -77,13 +87,13 @@ done
 if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
   for model in $MODELS; do
     for mode in eager compile; do
-      part 120 "peer_${model%%:*}_$mode" "$PEER" bench/peers/bench_gpu_torch.py "${model%%:*}" \
+      part 120 "peer_${model%%:*}_$mode" "$PEER" "$peer_script" "${model%%:*}" \
         "${model##*:}" "$mode" "$STEPS"
     done
   done
 else
   echo "peer not available" | tee -a "$out/summary"
 fi
-tail -n 3 "$out"/{kernels,twice,beside_cpu}.log
+tail -n 3 "$out"/{kernels,twice,offloaded,beside_cpu}.log 2> "$out/none.log"
 tail -q -n 1 "$out"/bench_*.log "$out"/peer_*.log 2> "$out/none.log"
 exit $failed

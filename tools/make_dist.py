@@ -38,6 +38,10 @@ def is_elf(path):
         return file.read(4) == b"\x7fELF"
 
 
+def is_program(path):
+    return path.suffix == ".sh" or is_elf(path)
+
+
 def objdump(flag, path):
     command = ["objdump", flag, path]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -72,7 +76,7 @@ def wheel_files(prefix, version, tag):
     for path in sorted(p for p in prefix.rglob("*") if p.is_file()):
         name = path.relative_to(prefix).as_posix()
         where = f"{data}/scripts/{name[4:]}" if name.startswith("bin/") else f"{data}/data/{name}"
-        yield where, path.read_bytes(), is_elf(path)
+        yield where, path.read_bytes(), is_program(path)
     yield f"{info}/METADATA", (
         f"Metadata-Version: 2.1\nName: ridge\nVersion: {version}\n"
         "Summary: Plans and trains neural networks on CPUs; one native program\n"
@@ -107,7 +111,7 @@ def write_tarball(prefix, version, out):
         for file in sorted(p for p in prefix.rglob("*") if p.is_file()):
             content = file.read_bytes()
             info = tarfile.TarInfo(f"{folder}/{file.relative_to(prefix).as_posix()}")
-            info.size, info.mode = len(content), 0o755 if is_elf(file) else 0o644
+            info.size, info.mode = len(content), 0o755 if is_program(file) else 0o644
             archive.addfile(info, io.BytesIO(content))
     return path
 
