@@ -44,14 +44,17 @@ class Offload(RidgeTest):
         self.assertGreaterEqual(saved, state - 2 * MIB)
         self.assertEqual(there["device_bytes"]["verdict"], "proven")
 
-    def test_a_run_goes_on_where_it_rests(self):
-        self.train("whole", *MLP, "--offload", "optimizer")
-        self.train("cut", *MLP, "--offload", "optimizer", "--checkpoint-every", "2")
-        shutil.rmtree(self.path("cut/checkpoints/step-4"))
-        os.remove(self.path("cut/summary.json"))
-        done = self.ridge("train", "--resume", "cut", env=FAKE_GPU)
-        self.assertRegex(done.stderr, "cut: resuming at step 2 of 4")
-        self.assertRegex(self.ok("compare", "whole", "cut"), "^equal: ")
+    def test_a_resumed_run_may_keep_its_state_elsewhere(self):
+        self.train("whole", *MLP)
+        for i, (first, then) in enumerate((("optimizer", "optimizer"), ("optimizer", "none"),
+                                           ("none", "optimizer"))):
+            out = f"cut{i}"
+            self.train(out, *MLP, "--offload", first, "--checkpoint-every", "2")
+            shutil.rmtree(self.path(f"{out}/checkpoints/step-4"))
+            os.remove(self.path(f"{out}/summary.json"))
+            done = self.ridge("train", "--resume", out, "--offload", then, env=FAKE_GPU)
+            self.assertRegex(done.stderr, f"{out}: resuming at step 2 of 4")
+            self.assertRegex(self.ok("compare", "whole", out), "^equal: ")
 
     def test_the_plan_says_what_rests_on_the_host(self):
         done = self.ridge("train", *MLP, "--data", "synthetic", "--steps", "2", "--device", "cuda",

@@ -62,6 +62,15 @@ TEST(CudaMemory, WhatLiesOnTheHostTakesNothingOfTheGpu) {
   EXPECT_EQ(Free(*gpu.device), before);
 }
 
+TEST(CudaMemory, MemoryOfTheHostThatIsNotThereIsNamed) {
+  FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_FAIL", "cuMemCreate:1:2"}});
+  const Status status = gpu.device->AllocateWithHost(8 * kMiB, 6 * kMiB).status();
+  EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(status.message(),
+            "6.00 MiB of the host's memory are not to be had: cuda:0: cuMemCreate failed: "
+            "CUDA_ERROR_OUT_OF_MEMORY (2). hint: --offload none");
+}
+
 TEST(CudaMemory, AnOlderDriverMapsNothingOfTheHost) {
   for (const char* setting : {"RIDGE_FAKE_CUDA_MAPS", "RIDGE_FAKE_CUDA_MAPS_HOST"}) {
     FakeGpu gpu(Settings{{setting, "0"}});

@@ -71,7 +71,12 @@ class MappedMemory : public CudaMemory {
     const DevicePtr begin = reserved_ + guard_;
     data_ = HostPointer(begin);
     const auto on_host = static_cast<size_t>(host_bytes);
-    RIDGE_RETURN_IF_ERROR(MapRange({begin, on_host}, {kLocationHost, 0}));
+    const Status host = MapRange({begin, on_host}, {kLocationHost, 0});
+    if (!host.ok()) {
+      return Status(host.code(), fmt::format("{} of the host's memory are not to be had: {}. hint: "
+                                             "--offload none",
+                                             FormatBytes(host_bytes), host.message()));
+    }
     return MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
   }
 
