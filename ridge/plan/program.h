@@ -162,10 +162,11 @@ struct Program {
   int64_t persistent_bytes = 0;
   int64_t arena_bytes = 0;  // persistent + largest scratch, in whole pages
   int64_t bound_bytes = 0;  // persistent + largest bound
-  int64_t copy_bytes =
-      0;  // of scratch between steps: a row-major copy of a variable, its workspace
-  // At which kernels reach, where it rests, what rests on the host, in one direction; 0: it passes
-  // through windows of the device (plan/hardware/offload.h).
+  // Of scratch, between steps: the largest row-major copy of a variable, with its kernel's
+  // workspace.
+  int64_t copy_bytes = 0;
+  // Bytes a second, in one direction, of the link over which kernels reach what rests on the host;
+  // 0: it passes through windows of the device (plan/hardware/offload.h).
   double host_link_bytes_per_s = 0;
 
   int64_t device_persistent_bytes() const { return persistent_bytes - host_bytes; }
