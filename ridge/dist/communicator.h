@@ -38,6 +38,15 @@ class Communicator {
   virtual Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                           const std::vector<std::span<std::byte>>& receives) = 0;
 
+  // An Exchange in two halves, between which the rank computes: what it sends leaves with the
+  // first one where the library lets it.  All of it, the vectors too, stays until Finish() returns;
+  // no other exchange of this communicator comes between them.
+  virtual Status Begin(const std::vector<std::span<const std::byte>>& sends,
+                       const std::vector<std::span<std::byte>>& receives) {
+    return Exchange(sends, receives);
+  }
+  virtual Status Finish() { return Status(); }
+
   // From one rank to another; the other ranks take no part.  Messages of a channel arrive in the
   // order in which they were sent; channels are numbers below kChannels and independent of each
   // other.  A message is several parts, as many and as long on both sides.

@@ -38,17 +38,23 @@ class Hall {
     return (*In(room).sends[Index(from)])[Index(to)];
   }
 
-  Status Meet(Room room) {
-    std::unique_lock lock(mutex_);
-    if (left_ >= 0) return Left();
+  // Returns the number of the meeting at which the rank has arrived.
+  int64_t Arrive(Room room) {
+    const std::lock_guard lock(mutex_);
     Meetings& in = In(room);
     const int64_t meeting = in.count;
-    if (++in.waiting == ranks_) {
+    if (left_ < 0 && ++in.waiting == ranks_) {
       in.waiting = 0;
       ++in.count;
       changed_.notify_all();
-      return Status();
     }
+    return meeting;
+  }
+
+  // Returns when all ranks have arrived at this meeting.
+  Status Await(Room room, int64_t meeting) {
+    std::unique_lock lock(mutex_);
+    Meetings& in = In(room);
     changed_.wait(lock, [&] { return in.count != meeting || left_ >= 0; });
     if (in.count != meeting) return Status();
     return Left();
@@ -148,13 +154,27 @@ class LocalCommunicator : public Communicator {
 
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override {
+    RIDGE_RETURN_IF_ERROR(Begin(sends, receives));
+    return Finish();
+  }
+
+  Status Begin(const std::vector<std::span<const std::byte>>& sends,
+               const std::vector<std::span<std::byte>>& receives) override {
     hall_->Show(room_, rank_, sends);
-    RIDGE_RETURN_IF_ERROR(hall_->Meet(room_));
+    receives_ = &receives;
+    for (int to = 0; to < size(); ++to)
+      sent_bytes_ += to == rank_ ? 0 : std::ssize(sends[Index(to)]);
+    began_ = hall_->Arrive(room_);
+    return Status();
+  }
+
+  Status Finish() override {
+    RIDGE_RETURN_IF_ERROR(hall_->Await(room_, began_));
     Status received;
     for (int from = 0; from < size(); ++from) {
       if (from == rank_) continue;
       const std::span<const std::byte> sent = hall_->Shown(room_, from, rank_);
-      const std::span<std::byte> to = receives[Index(from)];
+      const std::span<std::byte> to = (*receives_)[Index(from)];
       if (sent.size() != to.size()) {
         received = Status(ErrorCode::kInternal,
                           fmt::format("rank {} sends {} bytes to rank {}, which expects {}", from,
@@ -162,9 +182,8 @@ class LocalCommunicator : public Communicator {
       } else if (!sent.empty()) {
         std::memcpy(to.data(), sent.data(), sent.size());
       }
-      sent_bytes_ += static_cast<int64_t>(sends[Index(from)].size());
     }
-    RIDGE_RETURN_IF_ERROR(hall_->Meet(room_));
+    RIDGE_RETURN_IF_ERROR(hall_->Await(room_, hall_->Arrive(room_)));
     return received;
   }
 
@@ -186,6 +205,8 @@ class LocalCommunicator : public Communicator {
   const int rank_;
   const Room room_;
   int64_t sent_bytes_ = 0;
+  const std::vector<std::span<std::byte>>* receives_ = nullptr;  // of the exchange that began
+  int64_t began_ = 0;                                            // its first meeting
   std::unique_ptr<LocalCommunicator> urgent_;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 
 #include "ridge/dist/agreement.h"
 #include "ridge/dist/gather.h"
@@ -44,6 +45,26 @@ TEST(LocalCommunicatorTest, EveryRankGetsTheWholeTextOfTheFirst) {
       ASSERT_TRUE(text.ok()) << text.status().message();
       EXPECT_EQ(*text, std::string(bytes, 'x'));
     }
+  });
+}
+
+// Rank 1 begins when rank 0 has begun and works.
+TEST(LocalCommunicatorTest, ARankWorksBetweenTheHalvesOfAnExchange) {
+  std::atomic<bool> works = false;
+  RunRanks(2, [&](Communicator& ranks) {
+    const auto own = static_cast<size_t>(ranks.rank()), other = 1 - own;
+    std::array<int, 2> in{-1, -1};
+    const int out = 5 + ranks.rank();
+    std::vector<std::span<const std::byte>> sends(2);
+    std::vector<std::span<std::byte>> receives(2);
+    sends[other] = std::as_bytes(std::span(&out, 1));
+    receives[other] = std::as_writable_bytes(std::span(&in[other], 1));
+    while (ranks.rank() == 1 && !works) std::this_thread::yield();
+    ASSERT_TRUE(ranks.Begin(sends, receives).ok());
+    works = true;
+    ASSERT_TRUE(ranks.Finish().ok());
+    EXPECT_EQ(in[other], 5 + static_cast<int>(other));
+    EXPECT_EQ(ranks.sent_bytes(), 4);
   });
 }
 

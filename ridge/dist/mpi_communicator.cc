@@ -104,25 +104,35 @@ void MpiCommunicator::Abort(int exit_code) {
   std::_Exit(exit_code);
 }
 
-Status MpiCommunicator::ExchangeOf(Channel& channel,
+Status MpiCommunicator::ExchangeIn(Channel& channel,
                                    const std::vector<std::span<const std::byte>>& sends,
                                    const std::vector<std::span<std::byte>>& receives) {
+  RIDGE_RETURN_IF_ERROR(BeginIn(channel, sends, receives));
+  return FinishIn(channel);
+}
+
+Status MpiCommunicator::BeginIn(Channel& channel,
+                                const std::vector<std::span<const std::byte>>& sends,
+                                const std::vector<std::span<std::byte>>& receives) {
   channel.delay.Wait();
-  if (watcher_ == nullptr) return Move(channel, sends, receives);
-  int64_t bytes = 0;
-  for (size_t r = 0; r < sends.size(); ++r) bytes += std::ssize(sends[r]) + std::ssize(receives[r]);
-  watcher_->Enter(bytes, channel.watched);
-  RIDGE_RETURN_IF_ERROR(Move(channel, sends, receives));
+  channel.bytes = 0;
+  for (size_t r = 0; r < sends.size(); ++r)
+    channel.bytes += std::ssize(sends[r]) + std::ssize(receives[r]);
+  const std::lock_guard lock(mutex_);
+  if (failed_.ok()) failed_ = channel.exchange.Start(sends, receives, channel.patient);
+  return failed_;
+}
+
+// A rank that has begun keeps nobody waiting: it enters the exchange when it waits itself.
+Status MpiCommunicator::FinishIn(Channel& channel) {
+  if (watcher_ == nullptr) return WaitFor(channel);
+  watcher_->Enter(channel.bytes, channel.watched);
+  RIDGE_RETURN_IF_ERROR(WaitFor(channel));
   watcher_->Leave(channel.watched);
   return Status();
 }
 
-Status MpiCommunicator::Move(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
-                             const std::vector<std::span<std::byte>>& receives) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failed_.ok()) failed_ = channel.exchange.Start(sends, receives, channel.patient);
-  }
+Status MpiCommunicator::WaitFor(Channel& channel) {
   for (int looks = 0;; ++looks) {
     {
       const std::lock_guard lock(mutex_);

@@ -39,8 +39,13 @@ class MpiCommunicator final : public Communicator {
   // expected of it.  The world is of no use then: Abort.
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override {
-    return ExchangeOf(usual_, sends, receives);
+    return ExchangeIn(usual_, sends, receives);
   }
+  Status Begin(const std::vector<std::span<const std::byte>>& sends,
+               const std::vector<std::span<std::byte>>& receives) override {
+    return BeginIn(usual_, sends, receives);
+  }
+  Status Finish() override { return FinishIn(usual_); }
   Communicator* urgent() override { return &urgent_; }
   // Messages are for one thread, while no exchange is under way.
   Status Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
@@ -76,6 +81,7 @@ class MpiCommunicator final : public Communicator {
     const RankWatcher::Channel watched;
     TestDelay delay;
     bool patient = false;
+    int64_t bytes = 0;  // of the exchange that began
   };
   class Urgent final : public Communicator {
    public:
@@ -84,8 +90,13 @@ class MpiCommunicator final : public Communicator {
     int size() const override { return all_.size(); }
     Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                     const std::vector<std::span<std::byte>>& receives) override {
-      return all_.ExchangeOf(all_.passing_, sends, receives);
+      return all_.ExchangeIn(all_.passing_, sends, receives);
     }
+    Status Begin(const std::vector<std::span<const std::byte>>& sends,
+                 const std::vector<std::span<std::byte>>& receives) override {
+      return all_.BeginIn(all_.passing_, sends, receives);
+    }
+    Status Finish() override { return all_.FinishIn(all_.passing_); }
     int64_t sent_bytes() const override { return all_.sent_bytes(); }
     void Tell(const RankDoing& doing) override { all_.Tell(doing); }
     void Name(const char* collective) override { all_.NameOf(all_.passing_, collective); }
@@ -99,10 +110,12 @@ class MpiCommunicator final : public Communicator {
   // What MPI keeps for a pair of ranks is there before a plan counts the memory of the process.
   Status MakeConnections();
   void NameOf(Channel& channel, const char* collective);
-  Status ExchangeOf(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
+  Status ExchangeIn(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
                     const std::vector<std::span<std::byte>>& receives);
-  Status Move(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
-              const std::vector<std::span<std::byte>>& receives);
+  Status BeginIn(Channel& channel, const std::vector<std::span<const std::byte>>& sends,
+                 const std::vector<std::span<std::byte>>& receives);
+  Status FinishIn(Channel& channel);
+  Status WaitFor(Channel& channel);
   Result<bool> Look();
   Status Late();
 

@@ -172,6 +172,22 @@ TEST_F(MpiCommunicatorTest, ReceivesAreThereBeforeAnythingIsSent) {
   EXPECT_EQ((*ranks)->sent_bytes(), 3);
 }
 
+TEST_F(MpiCommunicatorTest, WhatARankSendsLeavesWhenAnExchangeBegins) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  std::array<std::byte, 8> bytes{};
+  const std::vector<std::span<const std::byte>> sends = {{}, bytes};
+  const std::vector<std::span<std::byte>> receives = {{}, std::span(bytes).first(3)};
+  for (Communicator* of : {static_cast<Communicator*>(ranks->get()), (*ranks)->urgent()}) {
+    ASSERT_TRUE(of->Begin(sends, receives).ok());
+    EXPECT_EQ(Posted().substr(Posted().size() - 9), "r1:3 s1:8");
+    EXPECT_FALSE(world.messages.back().done);
+    ASSERT_TRUE(of->Finish().ok());
+    EXPECT_TRUE(world.messages.back().done);
+  }
+  EXPECT_EQ((*ranks)->sent_bytes(), 16);
+}
+
 // What MPI keeps for a pair of ranks is part of what the plan counts.
 TEST_F(MpiCommunicatorTest, ConnectionsAreMadeWhenTheRanksJoin) {
   const auto ranks = JoinTwo();

@@ -28,6 +28,15 @@ class LateCommunicator : public Communicator {
     std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));
     return inner_.Exchange(sends, receives);
   }
+  Status Begin(const std::vector<std::span<const std::byte>>& sends,
+               const std::vector<std::span<std::byte>>& receives) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));
+    return inner_.Begin(sends, receives);
+  }
+  Status Finish() override {
+    std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));
+    return inner_.Finish();
+  }
   Status Send(int to, int channel, std::span<const std::span<const std::byte>> parts,
               int64_t most_waiting) override {
     std::this_thread::sleep_for(std::chrono::microseconds(wait_us_(random_)));

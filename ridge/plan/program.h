@@ -52,7 +52,8 @@ struct WholeVariable {
 struct PersistentValue {
   std::string name;
   TensorType type;
-  LayoutId layout = kRowMajor;  // others: only variables that an optimizer updates
+  // Others: only variables that an optimizer updates, and sums of their gradients.
+  LayoutId layout = kRowMajor;
   Purpose purpose = Purpose::kParameters;
   ValueKind kind = ValueKind::kParameter;  // kParameter, kState or kInput
   ValueRole role = ValueRole::kNone;
@@ -74,6 +75,11 @@ struct PersistentValue {
 // that makes or reads it.
 inline int64_t StagingWorkspaceOffset(const PersistentValue& value, const MemorySpace& memory) {
   return memory.Aligned(value.type.bytes());
+}
+
+// Elements of `size_bytes` in this layout: padding counts, which is 0 in every layout.
+inline int64_t ElementsIn(LayoutId layout, const TensorType& type, int64_t size_bytes) {
+  return layout == kRowMajor ? type.elements() : size_bytes / BytesPerElement(type.dtype);
 }
 
 // First and last node (inclusive) during which the bytes must be kept.

@@ -92,8 +92,75 @@ class Scheduler {
   std::vector<NodeId> order_;
 };
 
+// Moves products behind the gathers before which they stand and that do not need them.
+class GatherHider {
+ public:
+  explicit GatherHider(const Graph& graph)
+      : graph_(graph), needed_(graph.nodes().size(), false), gathered_(graph.values().size()) {}
+
+  std::vector<NodeId> Run(const std::vector<NodeId>& order) {
+    for (const NodeId n : order) {
+      const Node& node = graph_.node(n);
+      const bool reads = Reads(node);
+      order_.push_back(n);
+      if (node.op->gathers_slices) {
+        if (!open_) MoveBehind();
+        open_ = true;
+        gathered_[static_cast<size_t>(node.outputs[0])] = true;
+        free_ = order_.size();
+      } else if (open_ && reads) {
+        open_ = false;
+        free_ = order_.size();
+      }
+    }
+    return std::move(order_);
+  }
+
+ private:
+  bool Reads(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id != kNoValue && gathered_[static_cast<size_t>(id)];
+    });
+  }
+
+  // Of [free_, end), which ends with a gather: first what it needs and the gather, then the rest.
+  void MoveBehind() {
+    for (size_t at = order_.size(); at-- > free_;) {
+      const NodeId n = order_[at];
+      if (at + 1 < order_.size() && !needed_[static_cast<size_t>(n)]) continue;
+      needed_[static_cast<size_t>(n)] = true;
+      for (const ValueId id : graph_.node(n).inputs) {
+        const NodeId producer = id == kNoValue ? -1 : graph_.value(id).producer;
+        if (producer >= 0) needed_[static_cast<size_t>(producer)] = true;
+      }
+    }
+    const auto begin = order_.begin() + static_cast<std::ptrdiff_t>(free_);
+    const auto needed = [&](NodeId n) { return needed_[static_cast<size_t>(n)]; };
+    const bool worth = std::any_of(begin, order_.end(), [&](NodeId n) {
+      const CostClass of = graph_.node(n).op->cost_class;
+      return !needed(n) && (of == CostClass::kMatmul || of == CostClass::kConv);
+    });
+    if (worth) std::stable_partition(begin, order_.end(), needed);
+  }
+
+  const Graph& graph_;
+  std::vector<bool> needed_;    // by node: some gather needs it
+  std::vector<bool> gathered_;  // by value
+  std::vector<NodeId> order_;
+  size_t free_ = 0;    // what stands here or behind it may move
+  bool open_ = false;  // nobody has read the last gather
+};
+
+bool Gathers(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.op->gathers_slices; });
+}
+
 }  // namespace
 
-std::vector<NodeId> ScheduleNodes(const Graph& graph) { return Scheduler(graph).Run(); }
+std::vector<NodeId> ScheduleNodes(const Graph& graph) {
+  std::vector<NodeId> order = Scheduler(graph).Run();
+  return Gathers(graph) ? GatherHider(graph).Run(order) : order;
+}
 
 }  // namespace ridge

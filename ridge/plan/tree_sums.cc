@@ -111,6 +111,7 @@ class TreeNodes {
 
   void Add(bool overlap) {
     for (const int sum : step_.sums) totals_[sum] = TotalOf(sum);
+    if (!alone() && Loop().in_step) SplitGathers();
     if (!alone() && overlap) return AddBuckets();
     if (step_.slices > 1 && Loop().in_step) {
       AddInStep();
@@ -237,6 +238,58 @@ class TreeNodes {
     }
   }
 
+  // Where nodes stand between a gather and what reads it.
+  void SplitGathers() {
+    for (int n = Loop().first; n < Loop().end; ++n) {
+      if (step_.nodes[Index(n)].choice.kernel != kAllGatherKernel) continue;
+      const int reader = ReaderOf(n);
+      if (reader > n + 1) SplitGather(n, reader);
+    }
+  }
+
+  // The first node that reads what node `gather` makes, or the next gather; of the loop.
+  int ReaderOf(int gather) const {
+    const StepUses uses(step_);
+    const int made = uses.bytes().RootOf(step_.nodes[Index(gather)].outputs[0]);
+    const auto reads = [&](int value) { return value >= 0 && uses.bytes().RootOf(value) == made; };
+    const int end = MicroBatchLoop(step_)->end;
+    for (int n = gather + 1; n < end; ++n) {
+      const PlannedNode& node = step_.nodes[Index(n)];
+      if (IsGather(node) || std::any_of(node.inputs.begin(), node.inputs.end(), reads)) return n;
+    }
+    return end;
+  }
+
+  // The wait has the result in the bytes of the start's.
+  void SplitGather(int gather, int reader) {
+    PlannedNode wait = step_.nodes[Index(gather)];
+    PlannedNode& start = step_.nodes[Index(gather)];
+    start.op = start.choice.kernel = kAllGatherStartKernel;
+    start.cost = {};  // the wait's
+    wait.op = wait.choice.kernel = kAllGatherWaitKernel;
+    wait.choice.input_layouts = {kRowMajor};
+    wait.choice.in_place = {{0, 0}};
+    const int started = start.outputs[0];
+    PlannedValue all = step_.values[Index(started)];
+    step_.values[Index(started)].name += ".started";
+    all.shares_with = started;
+    const int at = static_cast<int>(step_.values.size());
+    const auto replace = [&](int& value) { value = value == started ? at : value; };
+    for (PlannedNode& node : step_.nodes)
+      std::for_each(node.inputs.begin(), node.inputs.end(), replace);
+    for (PlannedValue& value : step_.values) replace(value.shares_with);
+    step_.values.push_back(std::move(all));
+    wait.inputs = {started};
+    wait.outputs = {at};
+    InsertOnce(std::move(wait), reader);
+  }
+
+  void InsertOnce(PlannedNode node, int at) {
+    InsertInLoop(std::move(node), at);
+    std::vector<int>& once = Loop().once;
+    once.insert(std::upper_bound(once.begin(), once.end(), at), at);
+  }
+
   // By sum: the first node index at which nothing of the loop touches it any more.  A copy that is
   // left out touches nothing.
   static std::map<int, int> ReadyAfter(const StepPlan& step) {
@@ -315,9 +368,7 @@ class TreeNodes {
     step_.values.push_back(std::move(scratch));
     scratch_[sums.front()] = static_cast<int>(step_.values.size()) - 1;
     start.outputs = {scratch_.at(sums.front())};
-    InsertInLoop(std::move(start), at);
-    std::vector<int>& once = Loop().once;
-    once.insert(std::upper_bound(once.begin(), once.end(), at), at);
+    InsertOnce(std::move(start), at);
   }
 
   // Before the first node behind the loop that reads one of the sums.
@@ -372,9 +423,16 @@ class TreeNodes {
 
 bool IsTreeNode(const PlannedNode& node) {
   static constexpr std::string_view kKernels[] = {
-      kTreeAddKernel, kTreeSumKernel, kTreeSumStartKernel, kTreeSumWaitKernel, kAllGatherKernel};
-  return node.def == nullptr && std::find(std::begin(kKernels), std::end(kKernels),
-                                          node.choice.kernel) != std::end(kKernels);
+      kTreeAddKernel, kTreeSumKernel, kTreeSumStartKernel, kTreeSumWaitKernel};
+  return IsGather(node) ||
+         (node.def == nullptr && std::find(std::begin(kKernels), std::end(kKernels),
+                                           node.choice.kernel) != std::end(kKernels));
+}
+
+bool IsGather(const PlannedNode& node) {
+  const std::string& kernel = node.choice.kernel;
+  return node.def == nullptr && (kernel == kAllGatherKernel || kernel == kAllGatherStartKernel ||
+                                 kernel == kAllGatherWaitKernel);
 }
 
 bool IsCollective(const StepPlan& step, const PlannedNode& node) {
@@ -476,7 +534,7 @@ std::string ExchangeOrder(const Program& program) {
       text += fmt::format("{} {} {}\n", step.name, node.choice.kernel, node.name);
       for (const int sum : node.sums)
         text += program.persistent[static_cast<size_t>(sum)].name + "\n";
-      if (node.choice.kernel == kAllGatherKernel)
+      if (IsGather(node))
         text += step.values[static_cast<size_t>(node.outputs[0])].name + "\n";
     }
   }
@@ -484,6 +542,10 @@ std::string ExchangeOrder(const Program& program) {
 }
 
 namespace {
+
+bool Starts(const PlannedNode& node) {
+  return node.choice.kernel == kTreeSumStartKernel || node.choice.kernel == kAllGatherStartKernel;
+}
 
 // Of one node.
 Collective CollectiveOf(const Program& program, const StepPlan& step, const PlannedNode& node) {
@@ -497,12 +559,13 @@ Collective CollectiveOf(const Program& program, const StepPlan& step, const Plan
     return one;
   }
   const SliceShare& share = step.tree->share;
-  if (node.choice.kernel != kAllGatherKernel) {
+  if (!IsGather(node)) {
     one.op = kAllReduce;
     const WireBlock wire = WireBlockOf(program, node.sums, step.tree->narrow);
     one.bytes = wire.bytes;
     one.sent_bytes = SentBytes(share, wire);
   } else {
+    one.op = kAllGather;
     one.bytes = node.call.outputs[0].bytes();
     one.sent_bytes = one.bytes / share.slices * share.owned().count() * (share.ranks - 1);
   }
@@ -516,7 +579,7 @@ std::vector<Collective> CollectivesOf(const Program& program) {
   for (const StepPlan& step : program.steps) {
     for (const PlannedNode& node : step.nodes) {
       // A start is counted with its wait.
-      if (!IsCollective(step, node) || node.choice.kernel == kTreeSumStartKernel) continue;
+      if (!IsCollective(step, node) || Starts(node)) continue;
       const Collective one = CollectiveOf(program, step, node);
       const auto same = std::find_if(
           collectives.begin(), collectives.end(),

@@ -9,6 +9,9 @@
 //               them.  A start runs in the last slice, behind the last node that touches the
 //               bucket's sums; a wait before the first node that reads one of the batch
 //   all_gather  in the loop of slices in step: a value of all slices, of all ranks
+//   all_gather_start, all_gather_wait
+//               instead of it, with several ranks, where nodes stand before the first one that
+//               reads the value: a rank runs them while others are late
 //
 // Every slice's addends are written into the block at the slice's position (SliceFold), and the sum
 // over the batch lies at position 0.  A collective is a node, so all ranks come to them in the
@@ -28,9 +31,13 @@ inline constexpr char kTreeSumKernel[] = "tree_sum";
 inline constexpr char kTreeSumStartKernel[] = "tree_sum_start";
 inline constexpr char kTreeSumWaitKernel[] = "tree_sum_wait";
 inline constexpr char kAllGatherKernel[] = "all_gather";
+inline constexpr char kAllGatherStartKernel[] = "all_gather_start";
+inline constexpr char kAllGatherWaitKernel[] = "all_gather_wait";
 
 // Whether the node is one of these.
 bool IsTreeNode(const PlannedNode& node);
+// Whether it is one of the three that gather.
+bool IsGather(const PlannedNode& node);
 // Whether it exchanges with other ranks.
 bool IsCollective(const StepPlan& step, const PlannedNode& node);
 

@@ -41,6 +41,8 @@ struct Update {
   std::vector<int> variables;        // persistent; by output
   size_t grad = 0;                   // input
   LayoutId grad_layout = kRowMajor;  // before a reorder for this node alone
+  int sum = -1;                      // persistent: the gradient over all slices, if it may move
+  int64_t grad_runs = 1;             // of that reorder, by all ranks
 };
 
 class Vote {
@@ -138,6 +140,8 @@ class Vote {
       }
     }
     if (others != 1 || variables != u.variables.size()) return false;
+    FindSum(node, u);
+    if (u.sum >= 0) return true;
     const StepUses& uses = uses_[u.step];
     const int grad = node.inputs[u.grad], producer = uses.ProducerOf(grad);
     const bool kept = steps_[u.step].values[static_cast<size_t>(grad)].persistent;
@@ -147,6 +151,45 @@ class Vote {
     if (made.def != nullptr) return true;
     u.grad_layout = steps_[u.step].values[static_cast<size_t>(made.inputs[0])].layout;
     return true;
+  }
+
+  // A sum over the slices of a tree, which only this node reads, may lie as the variables do.
+  void FindSum(const PlannedNode& node, Update& u) const {
+    const StepPlan& step = steps_[u.step];
+    const PlannedValue& grad = step.values[static_cast<size_t>(node.inputs[u.grad])];
+    const int sum = grad.persistent_index;
+    if (!step.tree || !grad.persistent ||
+        std::find(step.sums.begin(), step.sums.end(), sum) == step.sums.end() ||
+        variables_[u.step].Before(sum) != node.inputs[u.grad] || !MayMove(sum, u.step) ||
+        uses_[u.step].ReadsOf(node.inputs[u.grad]).size() != 1)
+      return;
+    const int writer = WriterOf(u.step, sum);
+    if (writer < 0) return;
+    u.sum = sum;
+    u.grad_runs = RunsOfAllRanks(step, static_cast<size_t>(writer));
+    u.grad_layout = LayoutBeforeCopies(u.step, writer);
+  }
+
+  // The node that writes the variable.
+  int WriterOf(size_t t, int variable) const {
+    for (size_t v = 0; v < steps_[t].values.size(); ++v) {
+      const PlannedValue& value = steps_[t].values[v];
+      const int producer = uses_[t].ProducerOf(static_cast<int>(v));
+      if (value.persistent && value.persistent_index == variable && producer >= 0) return producer;
+    }
+    return -1;
+  }
+
+  // Of what a copy, or a copy of one, brings into another layout.
+  LayoutId LayoutBeforeCopies(size_t t, int node) const {
+    LayoutId layout = kRowMajor;
+    while (node >= 0) {
+      const PlannedNode& made = steps_[t].nodes[static_cast<size_t>(node)];
+      if (made.def != nullptr) break;
+      layout = steps_[t].values[static_cast<size_t>(made.inputs[0])].layout;
+      node = layout == kRowMajor ? uses_[t].ProducerOf(made.inputs[0]) : -1;
+    }
+    return layout;
   }
 
   // --- choosing ------------------------------------------------------------------------------
@@ -247,8 +290,8 @@ class Vote {
     }
     const std::vector<LayoutId> same = available;
     std::vector<LayoutId> other = available;
-    other[u.grad] = kRowMajor;
-    if (u.grad_layout != layout) available[u.grad] = kRowMajor;
+    if (u.sum < 0) other[u.grad] = kRowMajor;
+    if (u.sum < 0 && u.grad_layout != layout) available[u.grad] = kRowMajor;
     KernelCandidates candidates = kernels_.Candidates(*node.def, node.call, available);
     for (KernelChoice& choice : candidates.choices) {
       const bool everywhere =
@@ -266,7 +309,8 @@ class Vote {
 
   // Seconds of the optimizer, including padding, and of the copies of variables and gradient.
   double Price(const Update& u, LayoutId layout, const KernelChoice& choice) const {
-    double seconds = ReorderSeconds(u.type, u.grad_layout, choice.input_layouts[u.grad]);
+    double seconds = static_cast<double>(u.grad_runs) *
+                     ReorderSeconds(u.type, u.grad_layout, choice.input_layouts[u.grad]);
     seconds += nominal_.Seconds({CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost}, choice);
     for (size_t t = 0; t < steps_.size(); ++t) {
       const double share = variables_[t].any_writes() ? 1 : kEvaluations;
@@ -283,6 +327,7 @@ class Vote {
   void Keep(const Update& u, LayoutId layout, KernelChoice choice) {
     for (const int variable : u.variables)
       result_.variables[persistent_[static_cast<size_t>(variable)].name] = layout;
+    if (u.sum >= 0) result_.variables[persistent_[static_cast<size_t>(u.sum)].name] = layout;
     result_.kernels[u.step][u.node] = std::move(choice);
     for (size_t t = 0; t < steps_.size(); ++t) {
       for (const int variable : u.variables) KeepCasts(t, variable, layout);

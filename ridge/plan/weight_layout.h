@@ -3,6 +3,7 @@
 // A row-major parameter is copied into its readers' layouts in every step, and its gradient back.
 // One that is kept in a reader's layout is read in place; reorders remain only for readers with
 // other layouts, and for a gradient that neither has this layout nor is gathered by the optimizer.
+// The sum of a gradient over the slices of a tree, read by the optimizer alone, lies as they do.
 #pragma once
 #include <map>
 #include <string>

@@ -74,23 +74,46 @@ class WeightLayout : public ::testing::Test {
   // w' = sgd_update(w, grad)
   void Update(Value grad) { b_.Update(w_, Op("sgd_update", {w_, grad, lr_}, {}, "updated")); }
 
-  std::string Nodes(PlanOptions options = {}) {
+  std::string Nodes(PlanOptions options = {}) { return NodesOf({"train", Built()}, options); }
+  // The same with w' = sgd_update(w, the sum of `grad` over two slices, of one rank of `ranks`).
+  std::string NodesOfSum(Value grad, int ranks = 1) {
+    sum_ = b_.State("sum", kType, Init::Zeros(), ValueRole::kGradient);
+    b_.Update(sum_, grad);
+    if (norm_) b_.Output("norm", Op("abs", {sum_}, {}, "norm"));
+    Update(sum_);
+    NamedGraph named{"train", Built()};
+    named.accumulators = {"sum"};
+    named.share = SliceShare{.slices = 2, .ranks = ranks};
+    named.slices = 2 / ranks;
+    return NodesOf(named, {});
+  }
+  const PersistentValue& W() const { return program_.persistent[0]; }
+  const PersistentValue& Named(const std::string& name) const {
+    return *std::find_if(program_.persistent.begin(), program_.persistent.end(),
+                         [&](const PersistentValue& value) { return value.name == name; });
+  }
+
+  const TensorType kType{DType::kF32, {8, 16}};
+  LayoutKernels kernels_;
+  GraphBuilder b_;
+  Value w_, lr_, sum_;
+  bool norm_ = false;  // somebody else reads the sum
+  Program program_;
+
+ private:
+  Graph Built() {
     auto graph = b_.Build();
     EXPECT_TRUE(graph.ok()) << graph.status().message();
-    auto program = PlanProgram("test", {{"train", *graph}}, kernels_, TestCosts(), options);
+    return *graph;
+  }
+  std::string NodesOf(const NamedGraph& named, const PlanOptions& options) {
+    auto program = PlanProgram("test", {named}, kernels_, TestCosts(), options);
     EXPECT_TRUE(program.ok()) << program.status().message();
     program_ = *program;
     std::string text;
     for (const PlannedNode& node : program_.steps[0].nodes) text += node.name + " ";
     return text;
   }
-  const PersistentValue& W() const { return program_.persistent[0]; }
-
-  const TensorType kType{DType::kF32, {8, 16}};
-  LayoutKernels kernels_;
-  GraphBuilder b_;
-  Value w_, lr_;
-  Program program_;
 };
 
 TEST_F(WeightLayout, AParameterLiesInTheLayoutThatItsReaderWants) {
@@ -140,6 +163,29 @@ TEST_F(WeightLayout, AGradientThatCannotBeGatheredIsWorthNoCopy) {  // one copy 
   Update(Op("exp", {w_}, {}, "y"));
   EXPECT_EQ(Nodes(), "w@blocked y updated ");
   EXPECT_EQ(W().layout, kRowMajor);
+}
+
+TEST_F(WeightLayout, ASumOverSlicesLiesAsTheVariablesDo) {
+  kernels_.padding = 64;
+  EXPECT_EQ(NodesOfSum(Op("relu", {Op("exp", {w_}, {}, "y")}, {}, "grad")),
+            "y grad tree_add updated ");
+  EXPECT_EQ(W().layout, kBlocked);
+  EXPECT_EQ(Named("sum").layout, kBlocked);
+  EXPECT_EQ(Named("sum").size_bytes, kType.bytes() + 64);
+  EXPECT_EQ(program_.steps[0].tree->block_bytes, kType.bytes() + 64);
+}
+
+TEST_F(WeightLayout, ASumIsExchangedInTheLayoutOfTheVariables) {
+  EXPECT_EQ(NodesOfSum(Op("relu", {Op("exp", {w_}, {}, "y")}, {}, "grad"), /*ranks=*/2),
+            "y grad all_reduce updated ");
+  EXPECT_EQ(Named("sum").layout, kBlocked);
+}
+
+TEST_F(WeightLayout, ASumThatOthersReadStaysRowMajor) {
+  norm_ = true;
+  EXPECT_EQ(NodesOfSum(Op("relu", {Op("exp", {w_}, {}, "y")}, {}, "grad")),
+            "y grad grad@row_major tree_add norm updated ");
+  EXPECT_EQ(Named("sum").layout, kRowMajor);
 }
 
 TEST_F(WeightLayout, RowMajorReadersShareOneCopy) {

@@ -47,11 +47,6 @@ Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNo
   return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
 }
 
-// Elements of `size_bytes` in this layout: padding counts, which is 0 in every layout.
-int64_t ElementsIn(LayoutId layout, const TensorType& type, int64_t size_bytes) {
-  return layout == kRowMajor ? type.elements() : size_bytes / BytesPerElement(type.dtype);
-}
-
 bool IsSum(const StepPlan& step, int value) {
   const PlannedValue& planned = step.values[static_cast<size_t>(value)];
   return planned.persistent &&
@@ -343,7 +338,7 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
   RIDGE_ASSIGN_OR_RETURN(
       ready.kernel,
       MakeTreeKernel(memory, node, backend_, {communicator_, exchange_.get(), &collective_s_}));
-  const bool gathers = node.choice.kernel == kAllGatherKernel;
+  const bool gathers = IsGather(node);
   for (std::vector<Operands>& by_slice : ready.operands) {
     if (gathers) by_slice.push_back(GatheredParts(step, node));
     for (int64_t slice = 0; !gathers && slice < step.slices; ++slice)
@@ -700,7 +695,7 @@ Result<std::string> Executor::NonFiniteAfter(int step, int n, Coord coord) {
   const StepPlan& plan = program_.steps[static_cast<size_t>(step)];
   CompiledNode& node = compiled_[static_cast<size_t>(step)]->nodes[static_cast<size_t>(n)];
   const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
-  const bool sums = IsTreeNode(planned) && planned.choice.kernel != kAllGatherKernel;
+  const bool sums = IsTreeNode(planned) && !IsGather(planned);
   if (coord.slice < node.first_slice || sums) return std::string();
   RIDGE_RETURN_IF_ERROR(RunNode(node, coord, device_.stream(0)));
   for (size_t k = 0; k < planned.outputs.size(); ++k) {

@@ -86,13 +86,17 @@ class TreeAddKernel : public HostKernel<TreeAddKernel> {
 // Inputs: n values of each of this rank's slices.  Output: those of all slices.
 class AllGatherKernel : public HostKernel<AllGatherKernel> {
  public:
+  // How much of it a kernel does.
+  enum class Half : uint8_t { kBoth, kStart };
+
   // `communicator`: null where one rank has all slices.
   AllGatherKernel(const SliceShare& share, const OpCall& call, Communicator* communicator,
-                  const std::string& step)
+                  const std::string& step, Half half)
       : share_(share),
         value_bytes_(static_cast<size_t>(call.inputs[0].bytes())),
         slice_bytes_(value_bytes_ * call.inputs.size()),
         communicator_(communicator),
+        half_(half),
         name_(KeptName(fmt::format("all_gather '{}'", step))),
         sends_(static_cast<size_t>(share.ranks)),
         receives_(static_cast<size_t>(share.ranks)) {}
@@ -110,7 +114,8 @@ class AllGatherKernel : public HostKernel<AllGatherKernel> {
       sends_[static_cast<size_t>(rank)] = PartOf(all, share_.rank);
       receives_[static_cast<size_t>(rank)] = PartOf(all, rank);
     }
-    return communicator_->Exchange(sends_, receives_);
+    return half_ == Half::kStart ? communicator_->Begin(sends_, receives_)
+                                 : communicator_->Exchange(sends_, receives_);
   }
 
  private:
@@ -123,9 +128,26 @@ class AllGatherKernel : public HostKernel<AllGatherKernel> {
   const SliceShare share_;
   const size_t value_bytes_, slice_bytes_;
   Communicator* const communicator_;
+  const Half half_;
   const char* const name_;
   std::vector<std::span<const std::byte>> sends_;
   std::vector<std::span<std::byte>> receives_;
+};
+
+// Waits for what an AllGatherKernel began.
+class GatherWaitKernel : public HostKernel<GatherWaitKernel> {
+ public:
+  GatherWaitKernel(Communicator& communicator, const std::string& step)
+      : communicator_(communicator), name_(KeptName(fmt::format("all_gather '{}'", step))) {}
+
+  Status Run(const KernelBuffers&) {
+    const NamedExchanges named(communicator_, name_);
+    return communicator_.Finish();
+  }
+
+ private:
+  Communicator& communicator_;
+  const char* const name_;
 };
 
 class TreeSumKernel : public HostKernel<TreeSumKernel> {
@@ -212,10 +234,11 @@ SumBlock TreeMemory::block() const {
   const int64_t begin = SumOffset(program, step, step.sums.front(), 0);
   const std::vector<int>& narrow = step.tree->narrow;
   for (const int sum : step.sums) {
-    const TensorType& type = program.persistent[static_cast<size_t>(sum)].type;
+    const PersistentValue& value = program.persistent[static_cast<size_t>(sum)];
+    const int64_t elements = ElementsIn(value.layout, value.type, value.size_bytes);
     const bool rounded = std::find(narrow.begin(), narrow.end(), sum) != narrow.end();
     block.values.push_back(
-        {SumOffset(program, step, sum, 0) - begin, type.elements(), type.dtype, rounded});
+        {SumOffset(program, step, sum, 0) - begin, elements, value.type.dtype, rounded});
   }
   block.bytes = step.tree->block_bytes;
   return block;
@@ -308,8 +331,12 @@ std::unique_ptr<Kernel> MakeGather(const TreeMemory& memory, const PlannedNode& 
   Communicator* over = ranks.communicator;
   if (ranks.exchange != nullptr) over = over->urgent();
   RIDGE_CHECK(over != nullptr, "what exchanges beside a step lets others pass");
+  if (node.choice.kernel == kAllGatherWaitKernel)
+    return std::make_unique<GatherWaitKernel>(*over, memory.step.name);
+  using Half = AllGatherKernel::Half;
+  const bool starts = node.choice.kernel == kAllGatherStartKernel;
   return std::make_unique<AllGatherKernel>(memory.step.tree->share, node.call, over,
-                                           memory.step.name);
+                                           memory.step.name, starts ? Half::kStart : Half::kBoth);
 }
 
 }  // namespace
@@ -336,7 +363,7 @@ std::unique_ptr<Kernel> MakeWithRanks(const TreeMemory& memory, const PlannedNod
   } else if (name == kTreeSumWaitKernel) {
     kernel =
         std::make_unique<WaitKernel>(JobOf(memory, node, *ranks.exchange), ranks.exchange->thread);
-  } else if (name == kAllGatherKernel) {
+  } else if (IsGather(node)) {
     kernel = MakeGather(memory, node, ranks);
   } else {
     kernel = MakeTreeSum(memory, node, backend, *ranks.communicator);
@@ -360,7 +387,8 @@ Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const P
   if (name == kTreeAddKernel) {
     kernel = std::make_unique<TreeAddKernel>(backend, std::move(block), memory.RangesOf(node.sums));
   } else if (name == kAllGatherKernel && share.ranks == 1) {
-    kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr, memory.step.name);
+    kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr, memory.step.name,
+                                               AllGatherKernel::Half::kBoth);
   } else if (ranks.communicator == nullptr) {
     kernel = MakeNobodyElse(share.ranks);
   } else {

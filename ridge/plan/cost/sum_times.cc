@@ -119,20 +119,20 @@ void SetSeconds(double seconds, PlannedNode& node) {
   node.correction = 1;
 }
 
-bool IsOfBucket(const PlannedNode& node, const char* kernel) {
+bool Runs(const PlannedNode& node, const char* kernel) {
   return IsTreeNode(node) && node.choice.kernel == kernel;
 }
 
-// Buckets leave in order, while others are computed: a wait takes what is left of its bucket.  A
-// gather passes those that left before it, behind the pieces that are on their way; they are later
-// by its bytes.
-class BucketQueue {
+// Buckets leave in order, while others are computed: a wait takes what is left of its bucket, or of
+// its gather.  A gather passes those that left before it, behind the pieces that are on their way;
+// they are later by its bytes.
+class ExchangeQueue {
  public:
-  // REQUIRES: the step has buckets.
-  BucketQueue(const SumTimes& times, const Program& program, StepPlan& step)
+  // REQUIRES: the step has several ranks, and a price for each gather or its wait.
+  ExchangeQueue(const SumTimes& times, const Program& program, StepPlan& step)
       : times_(times), program_(program), step_(step), loop_(*MicroBatchLoop(step)) {
     for (PlannedNode& node : step.nodes) {
-      if (IsOfBucket(node, kTreeSumStartKernel) || IsOfBucket(node, kTreeSumWaitKernel))
+      if (Runs(node, kTreeSumStartKernel) || Runs(node, kTreeSumWaitKernel))
         SetSeconds(0, node);
     }
     node_s_ = PlannedNodeSeconds(step);
@@ -146,16 +146,14 @@ class BucketQueue {
     double now_s = loop_.in_step ? 0 : earlier_s_;
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       PlannedNode& node = step_.nodes[n];
-      if (IsOfBucket(node, kTreeSumStartKernel)) {
+      if (Runs(node, kTreeSumStartKernel)) {
         free_s_ = std::max(free_s_, now_s) + SecondsOf(node);
         done_s_[node.sums.front()] = free_s_;
-      } else if (IsOfBucket(node, kTreeSumWaitKernel)) {
+      } else if (Runs(node, kTreeSumWaitKernel)) {
         SetSeconds(std::max(0.0, done_s_.at(node.sums.front()) - now_s), node);
         now_s += node.modelled_s;
-      } else if (IsOfBucket(node, kAllGatherKernel)) {
-        SetSeconds(node_s_[n] + AheadSeconds(now_s), node);
-        node_s_[n] = node.modelled_s;
-        Delay(now_s, LinkSeconds(GatheredBytes(node)));
+      } else if (IsGather(node)) {
+        PriceGather(now_s, node, node_s_[n]);
       }
       const bool all = loop_.in_step && loop_.Holds(static_cast<int>(n));
       now_s += node_s_[n] * static_cast<double>(all ? RunsOf(static_cast<int>(n)) : 1);
@@ -163,6 +161,19 @@ class BucketQueue {
   }
 
  private:
+  // `node_s`: as if it were alone; from then on, what it takes.
+  void PriceGather(double now_s, PlannedNode& node, double& node_s) {
+    if (Runs(node, kAllGatherWaitKernel)) {
+      node_s = std::max(0.0, gathered_s_ - now_s);
+    } else {
+      const double gather_s = node_s + AheadSeconds(now_s);
+      gathered_s_ = now_s + gather_s;
+      Delay(now_s, LinkSeconds(GatheredBytes(node)));
+      node_s = Runs(node, kAllGatherStartKernel) ? 0 : gather_s;
+    }
+    SetSeconds(node_s, node);
+  }
+
   int64_t RunsOf(int n) const { return ridge::RunsOf(step_, static_cast<size_t>(n)); }
 
   // As long as a rank sends so many bytes, at the rate of the largest sums.
@@ -205,6 +216,7 @@ class BucketQueue {
   std::vector<double> node_s_;
   double earlier_s_ = 0;          // of all slices but the last one
   double free_s_ = 0;             // when the thread that exchanges is
+  double gathered_s_ = 0;         // when the last gather is there
   std::map<int, double> done_s_;  // by the first sum of a bucket
 };
 
@@ -236,13 +248,13 @@ void PriceSums(const SumTimes& times, Program& program) {
     if (!step.tree || step.tree->share.ranks == 1) continue;
     // It is the second of a sum's two exchanges.
     for (PlannedNode& node : step.nodes) {
-      if (IsTreeNode(node) && node.choice.kernel == kAllGatherKernel)
+      if (IsGather(node))
         SetSeconds(times.Seconds(node.call.outputs[0].bytes()) / 2, node);
     }
-    const bool buckets = std::any_of(step.nodes.begin(), step.nodes.end(), [](const auto& node) {
-      return IsOfBucket(node, kTreeSumStartKernel);
+    const bool beside = std::any_of(step.nodes.begin(), step.nodes.end(), [](const auto& node) {
+      return Runs(node, kTreeSumStartKernel) || Runs(node, kAllGatherStartKernel);
     });
-    if (buckets) BucketQueue(times, program, step).Price();
+    if (beside) ExchangeQueue(times, program, step).Price();
   }
 }
 

@@ -44,6 +44,16 @@ class MeddledCommunicator : public Communicator {
     with_.gathers += is_urgent_ ? 1 : 0;
     return Status();
   }
+  Status Begin(const std::vector<std::span<const std::byte>>& sends,
+               const std::vector<std::span<std::byte>>& receives) override {
+    RIDGE_RETURN_IF_ERROR(with_.gather());
+    return inner_.Begin(sends, receives);
+  }
+  Status Finish() override {
+    RIDGE_RETURN_IF_ERROR(inner_.Finish());
+    ++with_.gathers;
+    return Status();
+  }
 
  private:
   MeddledCommunicator(Communicator& inner, Interference& with, bool urgent)
