@@ -89,7 +89,7 @@ Result<int> Measure(MpiCommunicator& ranks, const CollectiveVerb& verb, const Te
   RIDGE_RETURN_IF_ERROR(TakeCores(ranks, *backend).status());
   const int64_t before = ReadProcessMemory().resident_bytes;
   RIDGE_ASSIGN_OR_RETURN(const std::vector<CollectiveRate> rates,
-                         BenchCollective(ranks, backend->device(), backend->threads(), request));
+                         BenchCollective(ranks, *backend, backend->threads(), request));
   RIDGE_RETURN_IF_ERROR(
       Keep(ranks, rates, backend->threads(), ReadProcessMemory().resident_bytes - before));
   if (ranks.rank() == 0)

@@ -39,6 +39,7 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 struct OpenedMachine {
   std::unique_ptr<Device> device;           // that the backend does not own; it goes last
   std::unique_ptr<Backend> backend;         // null for a device that is not here
+  std::unique_ptr<Communicator> gpu_ranks;  // for the memory of GPUs; null: nothing but the hosts'
   std::unique_ptr<CounterSource> counters;  // of a GPU that tells them
   std::unique_ptr<DeviceBytesLog> bytes;    // of a GPU
   std::unique_ptr<KernelQuery> planned;     // of such a device

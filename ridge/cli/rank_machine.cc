@@ -1,6 +1,7 @@
 #include "ridge/cli/rank_machine.h"
 
 #include "ridge/cli/output.h"
+#include "ridge/cli/rank_gpus.h"
 #include "ridge/cli/rank_times.h"
 #include "ridge/core/version.h"
 #include "ridge/dist/agreement.h"
@@ -34,11 +35,16 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
   if (choice.threads == 0) {
     RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
   }
+  if (choice.device == "cuda") {
+    RIDGE_ASSIGN_OR_RETURN(choice.device, GpuOfRank(ranks));
+  }
   const bool leads = ranks.rank() == 0;
   if (!leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, SayUnless(quiet || !leads)));
   if (leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
   opened.machine.Join(ranks);
+  if (opened.device != nullptr)
+    RIDGE_RETURN_IF_ERROR(JoinGpus(ranks, SayUnless(quiet || !leads), opened));
   RIDGE_RETURN_IF_ERROR(TakeProfileOfFirst(ranks, opened.machine.profile));
   opened.machine.overlaps_exchange = overlap == "on";
   RIDGE_ASSIGN_OR_RETURN(

@@ -70,8 +70,12 @@ Result<SumTimes> TakeSumTimes(MpiCommunicator& ranks, const std::string& device,
                   FormatCountOf(times.ranks, "rank"), times.mpi));
   const int64_t before = ReadProcessMemory().resident_bytes;
   // The training is not pinned: where other programs run, its ranks must get out of their way.
-  RIDGE_ASSIGN_OR_RETURN(const bool pinned, TakeCores(ranks, backend));
-  RIDGE_ASSIGN_OR_RETURN(times.sums, TimeSums(ranks, backend.device(), backend.threads(), {}));
+  const bool on_host = !backend.device().used_bytes();
+  bool pinned = false;
+  if (on_host) {
+    RIDGE_ASSIGN_OR_RETURN(pinned, TakeCores(ranks, backend));
+  }
+  RIDGE_ASSIGN_OR_RETURN(times.sums, TimeSums(ranks, backend, backend.threads(), {}));
   if (pinned) cpu::UnpinTeam(backend.threads());
   times.join_bytes += std::max<int64_t>(0, ReadProcessMemory().resident_bytes - before);
   if (ranks.rank() == 0) (void)SaveSumTimes(times);  // if it fails, the next job measures

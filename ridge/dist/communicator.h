@@ -76,6 +76,11 @@ class Communicator {
   // the same order.  Lives as long as this one; nullptr: there is none.
   virtual Communicator* urgent() { return nullptr; }
 
+  // The same ranks, for exchanges of memory of the device that the host does not reach; nullptr:
+  // nobody said.  It takes turns with this one, and outlives it.
+  Communicator* of_device_memory() const { return of_device_memory_; }
+  void SetOfDeviceMemory(Communicator* ranks) { of_device_memory_ = ranks; }
+
   // Payload that this rank sent since it was made, over urgent() too.
   virtual int64_t sent_bytes() const = 0;
 
@@ -83,6 +88,9 @@ class Communicator {
   // (nullptr: an agreement).  `collective` outlives the communicator.  Both cost a few stores.
   virtual void Tell(const RankDoing& /*doing*/) {}
   virtual void Name(const char* /*collective*/) {}
+
+ private:
+  Communicator* of_device_memory_ = nullptr;
 };
 
 }  // namespace ridge

@@ -95,6 +95,14 @@ Status TreeSum::Run(const Team& team) {
   return Status();
 }
 
+Status TreeSum::Run(const Add& add) {
+  RIDGE_CHECK(!packs_, "what is packed is packed on the host");
+  RIDGE_RETURN_IF_ERROR(Send(Team()));
+  for (const Addition& addition : additions_)
+    RIDGE_RETURN_IF_ERROR(add(addition.left.at, addition.right.at, addition.to.at));
+  return Gather();
+}
+
 Status TreeSum::Send(const Team& team) {
   size_t rounds = 0;
   for (const std::vector<SliceRange>& of_rank : parts_) rounds = std::max(rounds, of_rank.size());
@@ -129,13 +137,13 @@ void TreeSum::Pack(size_t k, int piece, int pieces) const {
 
 void TreeSum::Combine(int piece, int pieces) const {
   ForEachTile(chunk_, piece, pieces, [&](int64_t begin, int64_t end) {
-    for (const Addition& addition : additions_) Add(addition, begin, end);
+    for (const Addition& addition : additions_) AddTile(addition, begin, end);
     if (packs_) PackSums(wire_, begin, end, place_.parts.front(), packed_);
   });
 }
 
 // Of a tile.
-void TreeSum::Add(const Addition& addition, int64_t begin, int64_t end) const {
+void TreeSum::AddTile(const Addition& addition, int64_t begin, int64_t end) const {
   alignas(kChunkLine) std::array<std::array<std::byte, kTileBytes>, 2> tiles;
   const auto unpacked = [&](const Addend& addend, size_t i) -> std::byte* {
     if (!addend.packed) return addend.at;

@@ -32,6 +32,12 @@ class TreeSum {
   TreeSum(Communicator& communicator, const SliceShare& share, SumBlock block, Place place);
 
   Status Run(const Team& team);
+  // The same in memory that the host does not reach: `add` adds the bytes of chunk() of two blocks,
+  // whose starts it is given, into a third, which may be one of them.  REQUIRES: nothing is narrow.
+  using Add = std::function<Status(const std::byte* left, const std::byte* right, std::byte* to)>;
+  Status Run(const Add& add);
+  // Of the block, that this rank adds up.
+  const ByteRange& chunk() const { return chunk_; }
 
  private:
   // A part, or a sum of parts: where the block would begin, as it lies or as it is sent.
@@ -51,7 +57,7 @@ class TreeSum {
   Status SendRound(size_t k);
   void Pack(size_t k, int piece, int pieces) const;
   void Combine(int piece, int pieces) const;
-  void Add(const Addition& addition, int64_t begin, int64_t end) const;
+  void AddTile(const Addition& addition, int64_t begin, int64_t end) const;
   Status Gather();
   void Unpack(int piece, int pieces) const;
   // What is sent of the own block, or received into it: the block itself, or packed.

@@ -94,7 +94,7 @@ double CollectiveRate::bytes_per_s() const {
   return times * static_cast<double>(bytes) * (n - 1) / n / seconds;
 }
 
-Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device& device,
+Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Backend& backend,
                                                     int threads, const CollectiveRequest& request) {
   constexpr std::pair<const char*,
                       TimedCollective (*)(const Communicator&, int64_t, int64_t, Buffers&)>
@@ -113,7 +113,7 @@ Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device&
   }
   RIDGE_ASSIGN_OR_RETURN(
       const std::vector<SumTime> sums,
-      TimeSums(ranks, device, threads,
+      TimeSums(ranks, backend, threads,
                {.most_bytes = std::ssize(buffers.out), .size_s = kBlocks * request.block_s}));
   for (const SumTime& sum : sums)
     rates.push_back({kTreeSumRate, ranks.size(), sum.bytes, sum.seconds});

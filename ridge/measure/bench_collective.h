@@ -33,9 +33,9 @@ struct CollectiveRequest {
 };
 
 // The same at all ranks.  Counts of ranks are the powers of two below size(), and size(); of sums
-// size() alone.  `device` adds, on `threads`.  Fails as TimeSums does.
+// size() alone.  `backend` adds, on `threads`.  Fails as TimeSums does.
 // REQUIRES: at least two ranks.
-Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Device& device,
+Result<std::vector<CollectiveRate>> BenchCollective(Communicator& ranks, Backend& backend,
                                                     int threads, const CollectiveRequest& request);
 
 }  // namespace ridge

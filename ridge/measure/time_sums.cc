@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "ridge/core/median.h"
 #include "ridge/core/process.h"
 #include "ridge/dist/agreement.h"
 #include "ridge/dist/gather.h"
 #include "ridge/dist/tree_sum.h"
+#include "ridge/runtime/block_adder.h"
+#include "ridge/runtime/staged_ranks.h"
 
 namespace ridge {
 namespace {
@@ -18,15 +21,18 @@ constexpr int64_t kFewestRounds = 7, kMostRounds = 200;
 // A block of one rank's and the sum over it.
 class TimedSum {
  public:
-  // `memory`: BytesFor(ranks, bytes).
-  TimedSum(Communicator& ranks, Device& device, int threads, std::byte* memory, int64_t bytes,
-           bool bf16)
-      : ranks_(ranks),
-        device_(device),
-        threads_(threads),
-        values_(reinterpret_cast<float*>(memory)),
-        count_(bytes / static_cast<int64_t>(sizeof(float))),
-        sum_(ranks, ShareOf(ranks), BlockOf(bytes, bf16), {{memory}, memory + bytes}) {}
+  // `over`: the ranks, for the memory of the device.  `memory`: BytesFor(ranks, bytes).
+  static Result<std::unique_ptr<TimedSum>> Create(Communicator& ranks, Communicator& over,
+                                                  Backend& backend, int threads, Memory& memory,
+                                                  int64_t bytes, bool bf16) {
+    std::unique_ptr<TimedSum> sum(
+        new TimedSum(ranks, over, backend, threads, memory, bytes, bf16));
+    if (!memory.host_visible()) {
+      RIDGE_ASSIGN_OR_RETURN(sum->adder_, BlockAdder::Create(backend, BlockOf(bytes, bf16),
+                                                             {sum->sum_.chunk()}));
+    }
+    return sum;
+  }
 
   // Of either type.
   static int64_t BytesFor(const Communicator& ranks, int64_t bytes) {
@@ -37,16 +43,39 @@ class TimedSum {
 
   // Of this rank.
   Result<double> Run() {
-    std::fill(values_, values_ + count_, 1.0F);
+    if (!adder_) std::fill(values_, values_ + count_, 1.0F);
     RIDGE_RETURN_IF_ERROR(Barrier(ranks_));
     const double begin_s = MonotonicSeconds();
-    RIDGE_RETURN_IF_ERROR(sum_.Run([this](const TreeSum::Work& work) {
-      device_.ForEachPart(threads_, [&](int part) { work(part, threads_); });
-    }));
+    RIDGE_RETURN_IF_ERROR(adder_ ? RunOnDevice() : RunOnHost());
     return MonotonicSeconds() - begin_s;
   }
 
  private:
+  TimedSum(Communicator& ranks, Communicator& over, Backend& backend, int threads, Memory& memory,
+           int64_t bytes, bool bf16)
+      : ranks_(ranks),
+        device_(backend.device()),
+        threads_(threads),
+        values_(reinterpret_cast<float*>(memory.data())),
+        count_(bytes / static_cast<int64_t>(sizeof(float))),
+        sum_(over, ShareOf(ranks), BlockOf(bytes, bf16), {{memory.data()}, memory.data() + bytes}) {
+  }
+
+  Status RunOnHost() {
+    return sum_.Run([this](const TreeSum::Work& work) {
+      device_.ForEachPart(threads_, [&](int part) { work(part, threads_); });
+    });
+  }
+
+  Status RunOnDevice() {
+    Stream& stream = device_.stream(0);
+    const auto add = [&](const std::byte* left, const std::byte* right, std::byte* to) {
+      return adder_->Add(stream, left, right, to);
+    };
+    RIDGE_RETURN_IF_ERROR(sum_.Run(TreeSum::Add(add)));
+    return stream.Synchronize();
+  }
+
   static SliceShare ShareOf(const Communicator& ranks) {
     return {ranks.size(), ranks.rank(), ranks.size()};
   }
@@ -60,6 +89,7 @@ class TimedSum {
   float* const values_;
   const int64_t count_;
   TreeSum sum_;
+  std::optional<BlockAdder> adder_;  // where the host does not reach the memory
 };
 
 // By round, of the slowest rank.
@@ -88,18 +118,29 @@ Result<double> TimeOne(Communicator& ranks, TimedSum& sum, double size_s) {
 
 }  // namespace
 
-Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Device& device, int threads,
+Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Backend& backend, int threads,
                                       const SumRequest& request) {
   const int64_t most = std::max(request.most_bytes, request.least_bytes);
+  Device& device = backend.device();
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory,
                          device.Allocate(TimedSum::BytesFor(ranks, most)));
+  Communicator* over = memory->host_visible() ? &ranks : ranks.of_device_memory();
+  std::unique_ptr<Communicator> staged;
+  if (over == nullptr) {
+    RIDGE_ASSIGN_OR_RETURN(staged, StageRanks(ranks, device, 2 * (most + ranks.size() * kChunkLine)));
+    over = staged.get();
+  }
   std::vector<SumTime> times;
   for (int64_t bytes = request.least_bytes; bytes <= most; bytes *= 4) {
     SumTime time = {bytes};
     for (const bool bf16 : {false, true}) {
-      TimedSum sum(ranks, device, threads, memory->data(), bytes, bf16);
-      RIDGE_ASSIGN_OR_RETURN(const double s, TimeOne(ranks, sum, request.size_s));
-      (bf16 ? time.bf16_seconds : time.seconds) = s;
+      double& seconds = bf16 ? time.bf16_seconds : time.seconds;
+      seconds = time.seconds;
+      if (bf16 && !memory->host_visible()) continue;  // nothing is packed there
+      RIDGE_ASSIGN_OR_RETURN(
+          const std::unique_ptr<TimedSum> sum,
+          TimedSum::Create(ranks, *over, backend, threads, *memory, bytes, bf16));
+      RIDGE_ASSIGN_OR_RETURN(seconds, TimeOne(ranks, *sum, request.size_s));
     }
     times.push_back(time);
   }

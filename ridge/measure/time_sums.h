@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "ridge/backend/device.h"
+#include "ridge/backend/backend.h"
 #include "ridge/dist/communicator.h"
 #include "ridge/plan/cost/sum_times.h"
 
@@ -17,8 +17,9 @@ struct SumRequest {
 // The same at all ranks: of each round the slowest rank, of the rounds the lower quartile, since
 // other programs lengthen rounds and nothing shortens them.  Before each round every rank writes
 // its block, as a step's kernels do.  Runs on the device's threads, in memory that is given back.
-// Fails as Exchange() and Allocate() do. REQUIRES: at least two ranks; memory that the host reads.
-Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Device& device, int threads,
+// Where the host does not reach that memory, f32 has the time of either type.  Fails as Exchange(),
+// Allocate() and BlockAdder::Create() do.  REQUIRES: at least two ranks.
+Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Backend& backend, int threads,
                                       const SumRequest& request);
 
 }  // namespace ridge

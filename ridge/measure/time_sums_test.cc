@@ -16,7 +16,7 @@ TEST(TimeSumsTest, AllRanksGetTheSameTableBySize) {
     std::vector<std::vector<SumTime>> all;
     RunRanks(ranks, [&](Communicator& communicator) {
       const std::unique_ptr<Backend> backend = MakeReferenceBackend();
-      const auto times = TimeSums(communicator, backend->device(), 1,
+      const auto times = TimeSums(communicator, *backend, 1,
                                   {.least_bytes = 4096, .most_bytes = 65536, .size_s = 1e-4});
       ASSERT_TRUE(times.ok()) << times.status().message();
       const std::lock_guard lock(mutex);

@@ -26,6 +26,13 @@ int64_t RunsOfAllRanks(const StepPlan& step, size_t node) {
   return step.tree->share.slices - (loop->trips - runs);
 }
 
+// The same of a copy of a variable for this node: where slices run in step, one serves all of them.
+int64_t CopiesOfAllRanks(const StepPlan& step, size_t node) {
+  const Region* loop = MicroBatchLoop(step);
+  const bool in_step = loop != nullptr && loop->in_step && loop->Holds(static_cast<int>(node));
+  return in_step ? 1 : RunsOfAllRanks(step, node);
+}
+
 // The weight of steps that change no variable: evaluations, which are rare.
 constexpr double kEvaluations = 0.05;
 
@@ -258,7 +265,7 @@ class Vote {
       if (t == u.step && read.node == u.node) continue;
       const PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
       int64_t& runs = layouts[WantedBy(node, t)];
-      runs = std::max(runs, RunsOfAllRanks(steps_[t], static_cast<size_t>(read.node)));
+      runs = std::max(runs, CopiesOfAllRanks(steps_[t], static_cast<size_t>(read.node)));
     }
     return layouts;
   }

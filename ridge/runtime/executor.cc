@@ -17,6 +17,7 @@
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/mesh_kernels.h"
+#include "ridge/runtime/staged_ranks.h"
 #include "ridge/runtime/tree_nodes.h"
 
 namespace ridge {
@@ -77,6 +78,7 @@ struct Operands {
 
 struct Executor::CompiledNode {
   std::unique_ptr<Kernel> kernel;
+  bool exchanges = false;  // with other ranks: the host does that, so it is in no recording
   // By slice; all later slices use the last entry.  Where micro batches have copies, by those.
   std::array<std::vector<Operands>, kInputSlots> operands;
   int64_t copies = 1;  // common multiple of its operands'
@@ -110,9 +112,16 @@ struct Executor::CompiledRegion {
   std::exception_ptr thrown;
 };
 
-// What a run of a step enqueues, kept: a part up to each check of the loss, and one behind.
+// What a run of a step enqueues, kept: a part up to each check of the loss and each exchange, and
+// one behind.
 struct Executor::Recorded {
+  // What the host does between two parts: runs a node, or checks the loss.
+  struct Between {
+    CompiledNode* exchange = nullptr;
+    Coord coord;
+  };
   std::vector<std::unique_ptr<Recording>> parts;
+  std::vector<Between> between;
 };
 
 struct Executor::CompiledStep {
@@ -185,9 +194,24 @@ void Executor::Prepare() {
   backend_.Prepare(requests);
 }
 
+// Those that exchange what lies in the arena.
+Status Executor::FindRanksOfArena() {
+  in_arena_ = communicator_;
+  if (communicator_ == nullptr || arena_->host_visible()) return Status();
+  in_arena_ = communicator_->of_device_memory();
+  if (in_arena_ != nullptr) return Status();
+  const int64_t bytes = StagedExchangeBytes(program_);
+  if (bytes == 0) return Status();
+  RIDGE_ASSIGN_OR_RETURN(staged_, StageRanks(*communicator_, device_, bytes));
+  staged_exchange_bytes_ = bytes;
+  in_arena_ = staged_.get();
+  return Status();
+}
+
 Status Executor::Compile() {
   threads_ = backend_.threads();
   Prepare();
+  RIDGE_RETURN_IF_ERROR(FindRanksOfArena());
   if (communicator_ != nullptr && OverlapsExchange(program_))
     exchange_ = std::make_unique<TreeExchange>(*communicator_, MostNodes(program_) + 1);
   for (const StepPlan& step : program_.steps) {
@@ -332,12 +356,14 @@ Status Executor::CheckHostReaches(const PlannedNode& node, const char* what,
 
 Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
                                                          const PlannedNode& node) {
-  RIDGE_RETURN_IF_ERROR(CheckHostReaches(node, "--sums tree adds", "--sums running"));
-  const TreeMemory memory = {program_, step, arena_->data()};
+  const TreeMemory memory = {program_, step, arena_->data(), arena_->host_visible()};
+  if (exchange_ != nullptr)
+    RIDGE_RETURN_IF_ERROR(CheckHostReaches(node, "--overlap on exchanges", "--overlap off"));
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(
       ready.kernel,
-      MakeTreeKernel(memory, node, backend_, {communicator_, exchange_.get(), &collective_s_}));
+      MakeTreeKernel(memory, node, backend_, {in_arena_, exchange_.get(), &collective_s_}));
+  ready.exchanges = IsCollective(step, node);
   const bool gathers = IsGather(node);
   for (std::vector<Operands>& by_slice : ready.operands) {
     if (gathers) by_slice.push_back(GatheredParts(step, node));
@@ -436,7 +462,10 @@ Status Executor::RunRecorded(CompiledStep& compiled, int slot) {
   Stream& stream = device_.stream(0);
   for (size_t i = 0; i < recorded.parts.size(); ++i) {
     stream.Play(*recorded.parts[i]);
-    if (i + 1 < recorded.parts.size()) RIDGE_RETURN_IF_ERROR(CheckLoss(compiled, stream));
+    if (i == recorded.between.size()) break;
+    const Recorded::Between& next = recorded.between[i];
+    RIDGE_RETURN_IF_ERROR(next.exchange == nullptr ? CheckLoss(compiled, stream)
+                                                   : RunNode(*next.exchange, next.coord, stream));
   }
   return Status();
 }
@@ -449,8 +478,16 @@ Status Executor::Record(CompiledStep& compiled, int slot, Recorded& recorded) {
   const Status cut = CutRecording(stream);
   recording_ = nullptr;
   if (ran.ok() && cut.ok()) return Status();
-  recorded.parts.clear();
+  recorded = Recorded();
   return ran.ok() ? cut : ran;
+}
+
+// From here on it is another part; `exchange` comes before it, or a check of the loss.
+Status Executor::CutRecordingBefore(Stream& stream, CompiledNode* exchange, Coord coord) {
+  RIDGE_RETURN_IF_ERROR(CutRecording(stream));
+  recording_->between.push_back({exchange, coord});
+  stream.BeginRecording();
+  return Status();
 }
 
 Status Executor::CutRecording(Stream& stream) {
@@ -491,7 +528,9 @@ Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Coord 
   for (size_t n = region.first; n < region.end; ++n) {
     CompiledNode& node = compiled.nodes[n];
     if (coord.slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, coord, stream));
+    RIDGE_RETURN_IF_ERROR(recording_ != nullptr && node.exchanges
+                              ? CutRecordingBefore(stream, &node, coord)
+                              : RunNode(node, coord, stream));
     if (timing_) stream.Record(*compiled.ends[n]);
     if (static_cast<int>(n) == compiled.loss_node)
       RIDGE_RETURN_IF_ERROR(CheckLoss(compiled, stream));
@@ -582,11 +621,7 @@ Status Executor::AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& 
 
 // The host waits for the loss, so that no update follows one that is not finite.
 Status Executor::CheckLoss(const CompiledStep& compiled, Stream& stream) {
-  if (recording_ != nullptr) {
-    RIDGE_RETURN_IF_ERROR(CutRecording(stream));
-    stream.BeginRecording();
-    return Status();
-  }
+  if (recording_ != nullptr) return CutRecordingBefore(stream, /*exchange=*/nullptr, {});
   RIDGE_RETURN_IF_ERROR(stream.Synchronize());
   const TensorType& type = compiled.loss_type;
   RIDGE_ASSIGN_OR_RETURN(const bool finite,

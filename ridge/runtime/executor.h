@@ -71,6 +71,9 @@ class Executor {
   // REQUIRES: there is one.
   const TensorType& OutputType(int step, const std::string& name) const;
 
+  // Of the host's memory, through which exchanges with other ranks go; 0: none does.
+  int64_t staged_exchange_bytes() const { return staged_exchange_bytes_; }
+
   // Runs one node once, on whatever the arena holds, and returns its wall seconds.
   Result<double> TimeNode(int step, int node, int slot);
   // Seconds of each node in the last run of `step`, over all slices, by the device's clock;
@@ -94,6 +97,7 @@ class Executor {
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
            Communicator* communicator, VirtualCompute* compute);
   void Prepare();
+  Status FindRanksOfArena();
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node, bool in_loop);
   Result<CompiledNode> CompileTreeNode(const StepPlan& step, const PlannedNode& node);
@@ -113,6 +117,7 @@ class Executor {
   Status RunRecorded(CompiledStep& compiled, int slot);
   Status Record(CompiledStep& compiled, int slot, Recorded& recorded);
   Status CutRecording(Stream& stream);
+  Status CutRecordingBefore(Stream& stream, CompiledNode* exchange, Coord coord);
   Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord);
   Status RunInStep(CompiledStep& compiled, CompiledRegion& loop, Coord coord);
   Status RunParts(CompiledStep& compiled, CompiledRegion& region, Coord coord);
@@ -134,6 +139,9 @@ class Executor {
   std::unique_ptr<Memory> arena_;
   std::optional<int64_t> used_with_arena_;
   Communicator* const communicator_;
+  std::unique_ptr<Communicator> staged_;  // through the host's memory; null: nothing is
+  int64_t staged_exchange_bytes_ = 0;
+  Communicator* in_arena_ = nullptr;  // the ranks, for what lies in the arena
   VirtualCompute* const compute_;  // null: kernels run
   int threads_ = 1;
   std::unique_ptr<TreeExchange> exchange_;  // null: exchanges run in line, or none does

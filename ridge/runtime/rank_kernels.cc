@@ -26,6 +26,7 @@ class TimedKernel : public HostKernel<TimedKernel> {
       : kernel_(std::move(kernel)), stream_(backend.device().stream(0)), spent_s_(spent_s) {}
 
   Status Run(const KernelBuffers& buffers) {
+    RIDGE_RETURN_IF_ERROR(stream_.Synchronize());  // what comes before is no exchange
     const double begin_s = MonotonicSeconds();
     RIDGE_RETURN_IF_ERROR(kernel_->Enqueue(stream_, buffers));
     spent_s_ += MonotonicSeconds() - begin_s;

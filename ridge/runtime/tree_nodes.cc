@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "ridge/backend/host_kernel.h"
 #include "ridge/dist/rank_doing.h"
 #include "ridge/dist/tree_sum.h"
+#include "ridge/runtime/block_adder.h"
 #include "ridge/runtime/rank_kernels.h"
 
 namespace ridge {
@@ -84,7 +84,7 @@ class TreeAddKernel : public HostKernel<TreeAddKernel> {
 };
 
 // Inputs: n values of each of this rank's slices.  Output: those of all slices.
-class AllGatherKernel : public HostKernel<AllGatherKernel> {
+class AllGatherKernel : public Kernel {
  public:
   // How much of it a kernel does.
   enum class Half : uint8_t { kBoth, kStart };
@@ -101,11 +101,11 @@ class AllGatherKernel : public HostKernel<AllGatherKernel> {
         sends_(static_cast<size_t>(share.ranks)),
         receives_(static_cast<size_t>(share.ranks)) {}
 
-  Status Run(const KernelBuffers& buffers) {
+  Status Enqueue(Stream& stream, const KernelBuffers& buffers) override {
     auto* all = static_cast<std::byte*>(buffers.outputs[0]);
     std::byte* to = PartOf(all, share_.rank).data();
     for (const void* value : buffers.inputs) {
-      std::memcpy(to, value, value_bytes_);
+      stream.Copy(to, value, static_cast<int64_t>(value_bytes_));
       to += value_bytes_;
     }
     if (communicator_ == nullptr) return Status();
@@ -148,6 +148,48 @@ class GatherWaitKernel : public HostKernel<GatherWaitKernel> {
  private:
   Communicator& communicator_;
   const char* const name_;
+};
+
+// The same where the host does not reach the blocks.
+class DeviceTreeAddKernel : public Kernel {
+ public:
+  explicit DeviceTreeAddKernel(BlockAdder adder) : adder_(std::move(adder)) {}
+
+  Status Enqueue(Stream& stream, const KernelBuffers& buffers) override {
+    for (size_t i = 1; i < buffers.outputs.size(); ++i) {
+      auto* own = static_cast<std::byte*>(buffers.outputs[i]);
+      const auto* sum = static_cast<const std::byte*>(buffers.outputs[i - 1]);
+      RIDGE_RETURN_IF_ERROR(adder_.Add(stream, own, sum, own));
+    }
+    return Status();
+  }
+
+ private:
+  const BlockAdder adder_;
+};
+
+class DeviceTreeSumKernel : public Kernel {
+ public:
+  DeviceTreeSumKernel(Communicator& ranks, const std::string& step, std::unique_ptr<TreeSum> sum,
+                      BlockAdder adder)
+      : ranks_(ranks),
+        name_(KeptName(fmt::format("all_reduce '{}'", step))),
+        sum_(std::move(sum)),
+        adder_(std::move(adder)) {}
+
+  Status Enqueue(Stream& stream, const KernelBuffers&) override {
+    const NamedExchanges named(ranks_, name_);
+    return sum_->Run(
+        TreeSum::Add([&](const std::byte* left, const std::byte* right, std::byte* to) {
+          return adder_.Add(stream, left, right, to);
+        }));
+  }
+
+ private:
+  Communicator& ranks_;
+  const char* const name_;
+  const std::unique_ptr<TreeSum> sum_;
+  const BlockAdder adder_;
 };
 
 class TreeSumKernel : public HostKernel<TreeSumKernel> {
@@ -315,14 +357,32 @@ std::shared_ptr<SumJob> JobOf(const TreeMemory& memory, const PlannedNode& node,
 }
 
 // In line.
-std::unique_ptr<Kernel> MakeTreeSum(const TreeMemory& memory, const PlannedNode& node,
-                                    Backend& backend, Communicator& communicator) {
-  Bucket bucket = BucketOf(memory, node.sums);
+Result<std::unique_ptr<Kernel>> MakeTreeSum(const TreeMemory& memory, const PlannedNode& node,
+                                            Backend& backend, Communicator& communicator) {
+  const Bucket bucket = BucketOf(memory, node.sums);
   TreeSum::Place place = PlaceOf(memory, bucket, memory.arena + node.workspace_offset);
-  return std::make_unique<TreeSumKernel>(
-      backend, communicator, memory.step.name,
-      std::make_unique<TreeSum>(communicator, memory.step.tree->share, std::move(bucket.block),
-                                std::move(place)));
+  auto sum = std::make_unique<TreeSum>(communicator, memory.step.tree->share, bucket.block,
+                                       std::move(place));
+  const std::string& step = memory.step.name;
+  if (memory.host_reaches) {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<TreeSumKernel>(backend, communicator, step, std::move(sum)));
+  }
+  RIDGE_ASSIGN_OR_RETURN(BlockAdder adder,
+                         BlockAdder::Create(backend, bucket.block, {sum->chunk()}));
+  return std::unique_ptr<Kernel>(std::make_unique<DeviceTreeSumKernel>(
+      communicator, step, std::move(sum), std::move(adder)));
+}
+
+Result<std::unique_ptr<Kernel>> MakeTreeAdd(const TreeMemory& memory, const PlannedNode& node,
+                                            Backend& backend) {
+  if (memory.host_reaches) {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<TreeAddKernel>(backend, memory.block(), memory.RangesOf(node.sums)));
+  }
+  RIDGE_ASSIGN_OR_RETURN(
+      BlockAdder adder, BlockAdder::Create(backend, memory.block(), memory.RangesOf(node.sums)));
+  return std::unique_ptr<Kernel>(std::make_unique<DeviceTreeAddKernel>(std::move(adder)));
 }
 
 // The step waits for a gather, so it passes the buckets that left before it.
@@ -353,8 +413,8 @@ bool OverlapsExchange(const Program& program) {
 namespace {
 
 // Of a program whose ranks are here.
-std::unique_ptr<Kernel> MakeWithRanks(const TreeMemory& memory, const PlannedNode& node,
-                                      Backend& backend, const TreeRanks& ranks) {
+Result<std::unique_ptr<Kernel>> MakeWithRanks(const TreeMemory& memory, const PlannedNode& node,
+                                              Backend& backend, const TreeRanks& ranks) {
   const std::string& name = node.choice.kernel;
   std::unique_ptr<Kernel> kernel;
   if (name == kTreeSumStartKernel) {
@@ -366,12 +426,12 @@ std::unique_ptr<Kernel> MakeWithRanks(const TreeMemory& memory, const PlannedNod
   } else if (IsGather(node)) {
     kernel = MakeGather(memory, node, ranks);
   } else {
-    kernel = MakeTreeSum(memory, node, backend, *ranks.communicator);
+    RIDGE_ASSIGN_OR_RETURN(kernel, MakeTreeSum(memory, node, backend, *ranks.communicator));
     if (ranks.exchange != nullptr)
       kernel =
           std::make_unique<OnExchangeThread>(std::move(kernel), backend, ranks.exchange->thread);
   }
-  if (ranks.spent_s == nullptr) return kernel;
+  if (ranks.spent_s == nullptr) return {std::move(kernel)};
   return Timed(std::move(kernel), backend, *ranks.spent_s);
 }
 
@@ -379,22 +439,21 @@ std::unique_ptr<Kernel> MakeWithRanks(const TreeMemory& memory, const PlannedNod
 
 Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const PlannedNode& node,
                                                Backend& backend, const TreeRanks& ranks) {
-  SumBlock block = memory.block();
-  RIDGE_RETURN_IF_ERROR(CheckSums(block));
+  RIDGE_RETURN_IF_ERROR(CheckSums(memory.block()));
   const SliceShare& share = memory.step.tree->share;
   const std::string& name = node.choice.kernel;
   std::unique_ptr<Kernel> kernel;
   if (name == kTreeAddKernel) {
-    kernel = std::make_unique<TreeAddKernel>(backend, std::move(block), memory.RangesOf(node.sums));
+    RIDGE_ASSIGN_OR_RETURN(kernel, MakeTreeAdd(memory, node, backend));
   } else if (name == kAllGatherKernel && share.ranks == 1) {
     kernel = std::make_unique<AllGatherKernel>(share, node.call, nullptr, memory.step.name,
                                                AllGatherKernel::Half::kBoth);
   } else if (ranks.communicator == nullptr) {
     kernel = MakeNobodyElse(share.ranks);
   } else {
-    kernel = MakeWithRanks(memory, node, backend, ranks);
+    RIDGE_ASSIGN_OR_RETURN(kernel, MakeWithRanks(memory, node, backend, ranks));
   }
-  return kernel;
+  return {std::move(kernel)};
 }
 
 }  // namespace ridge

@@ -18,6 +18,7 @@ struct TreeMemory {
   const Program& program;
   const StepPlan& step;  // with a tree
   std::byte* arena = nullptr;
+  bool host_reaches = true;  // the arena
 
   SumBlock block() const;
   // The bytes of the block that these sums have.
@@ -54,7 +55,7 @@ struct TreeRanks {
   double* spent_s = nullptr;             // to which collectives add the seconds of the step
 };
 
-// Fails with kUnsupported: sums of other types than CheckSums() allows.
+// Fails with kUnsupported: sums of other types than CheckSums() allows; and as BlockAdder does.
 // REQUIRES: IsTreeNode(node); an exchange where the program overlaps and there is a communicator.
 Result<std::unique_ptr<Kernel>> MakeTreeKernel(const TreeMemory& memory, const PlannedNode& node,
                                                Backend& backend, const TreeRanks& ranks);

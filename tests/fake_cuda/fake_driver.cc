@@ -139,7 +139,8 @@ DriverCode cuDeviceGet(DeviceId* device, int ordinal) {
 DriverCode cuDeviceGetName(char* name, int bytes, DeviceId device) {
   RIDGE_FAKE_BEGIN;
   const Gpu& gpu = *GpuOf(device);
-  std::snprintf(name, static_cast<size_t>(bytes), "Test GPU %d%s", gpu.number,
+  const int shown = TheState().settings().alike ? 0 : gpu.number;
+  std::snprintf(name, static_cast<size_t>(bytes), "Test GPU %d%s", shown,
                 gpu.slice ? " MIG 1g" : "");
   return kOk;
 }

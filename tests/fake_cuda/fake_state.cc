@@ -121,6 +121,7 @@ void State::Configure() {
   settings_.most_delay_us =
       static_cast<uint32_t>(NumberOf("RIDGE_FAKE_CUDA_DELAY_US", settings_.most_delay_us));
   settings_.maps_memory = NumberOf("RIDGE_FAKE_CUDA_MAPS", 1) != 0;
+  settings_.alike = NumberOf("RIDGE_FAKE_CUDA_ALIKE", 0) != 0;
   settings_.maps_host_memory = NumberOf("RIDGE_FAKE_CUDA_MAPS_HOST", 1) != 0;
   settings_.lazy = NumberOf("RIDGE_FAKE_CUDA_LAZY", 0) != 0;
   ReadFailure(settings_);

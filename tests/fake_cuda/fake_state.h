@@ -19,6 +19,7 @@ struct Settings {
   uint64_t bytes = uint64_t{256} << 20;
   uint32_t most_delay_us = 200;
   bool maps_memory = true, maps_host_memory = true;
+  bool alike = false;  // GPUs have one name
   bool lazy = false;
   // What is taken of a GPU: by other processes, by a context, by the code of a module and by each
   // piece of work of a graph, both when they are launched first.

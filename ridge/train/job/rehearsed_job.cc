@@ -128,8 +128,9 @@ void BeginBytes(const Machine& machine, const Executor& executor, DeviceBytes& b
   bytes.planned.arena = program.device_arena_bytes();
   bytes.planned.kernels = PlannedKernelBytes(machine, program);
   bytes.planned.graphs = RecordedBytes(program, machine.recorded_run_bytes);
-  bytes.planned_staging = StagingBytes(program) + program.host_bytes;
-  bytes.staging = executor.transfers().staging_bytes() + executor.arena().host_bytes();
+  const int64_t exchanges = executor.staged_exchange_bytes();
+  bytes.planned_staging = StagingBytes(program) + program.host_bytes + exchanges;
+  bytes.staging = executor.transfers().staging_bytes() + executor.arena().host_bytes() + exchanges;
   bytes.used.arena = executor.used_with_arena().value_or(0);
   bytes.used.kernels = bytes.used.graphs = bytes.used.arena;
 }

@@ -630,9 +630,12 @@ TEST_F(RanksTest, AGatherIsPlannedBehindThePiecesThatAreOnTheirWay) {
 
 // What is recomputed pays by what a rank computes, and is that of the largest share on all.
 TEST_F(RanksTest, RanksOfUnequalSharesHaveTheSameKernelsAndExchangeInOneOrder) {
-  for (const char* model : {kGpt, "resnet18:image=32,classes=4"}) {
+  for (const auto& [model, slices, shares] :
+       {std::tuple(kGpt, "8", "7,1"), {"resnet18:image=32,classes=4", "8", "7,1"},
+        {"resnet18:image=32,classes=4", "3", "2,1"}}) {
     TrainOptions options = Request(model, "none").options;
-    options.shares = "7,1";
+    options.slices = slices;
+    options.shares = shares;
     const Program large = PlanOverlapped(options, 0), small = PlanOverlapped(options, 1);
     EXPECT_EQ(ExchangeOrder(large), ExchangeOrder(small)) << model;
     EXPECT_EQ(HashKernelChoices(large), HashKernelChoices(small)) << model;

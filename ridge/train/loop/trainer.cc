@@ -313,7 +313,7 @@ Status TrainRun::AgreeOnPlan() {
   TrainOptions options = options_;
   options.out.clear();
   RIDGE_RETURN_IF_ERROR(ranks_.Same("other options", OptionsToJson(options), kStartAlike));
-  RIDGE_RETURN_IF_ERROR(ranks_.Same("another CPU type", machine_.profile.id,
+  RIDGE_RETURN_IF_ERROR(ranks_.Same("another type of device", machine_.profile.id,
                                     "machines of one kind, and as many threads a rank"));
   RIDGE_RETURN_IF_ERROR(
       ranks_.Same("other exchanges", ExchangeOrder(executor_->program()), kStartAlike));
