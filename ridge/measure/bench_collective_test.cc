@@ -38,8 +38,8 @@ class Ranks final : public Communicator {
 TEST(BenchCollectiveTest, CountsOfRanksAndBytesGrowToWhatWasAsked) {
   Ranks ranks(3);
   const auto backend = MakeReferenceBackend();
-  const auto rates = BenchCollective(ranks, *backend, /*threads=*/1,
-                                     {.most_bytes = 4096, .block_s = 1e-6});
+  const auto rates =
+      BenchCollective(ranks, *backend, /*threads=*/1, {.most_bytes = 4096, .block_s = 1e-6});
   ASSERT_TRUE(rates.ok());
   std::vector<std::string> rows;
   for (const CollectiveRate& rate : *rates)

@@ -25,11 +25,10 @@ class TimedSum {
   static Result<std::unique_ptr<TimedSum>> Create(Communicator& ranks, Communicator& over,
                                                   Backend& backend, int threads, Memory& memory,
                                                   int64_t bytes, bool bf16) {
-    std::unique_ptr<TimedSum> sum(
-        new TimedSum(ranks, over, backend, threads, memory, bytes, bf16));
+    std::unique_ptr<TimedSum> sum(new TimedSum(ranks, over, backend, threads, memory, bytes, bf16));
     if (!memory.host_visible()) {
-      RIDGE_ASSIGN_OR_RETURN(sum->adder_, BlockAdder::Create(backend, BlockOf(bytes, bf16),
-                                                             {sum->sum_.chunk()}));
+      RIDGE_ASSIGN_OR_RETURN(
+          sum->adder_, BlockAdder::Create(backend, BlockOf(bytes, bf16), {sum->sum_.chunk()}));
     }
     return sum;
   }
@@ -127,7 +126,8 @@ Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Backend& backend, int
   Communicator* over = memory->host_visible() ? &ranks : ranks.of_device_memory();
   std::unique_ptr<Communicator> staged;
   if (over == nullptr) {
-    RIDGE_ASSIGN_OR_RETURN(staged, StageRanks(ranks, device, 2 * (most + ranks.size() * kChunkLine)));
+    RIDGE_ASSIGN_OR_RETURN(staged,
+                           StageRanks(ranks, device, 2 * (most + ranks.size() * kChunkLine)));
     over = staged.get();
   }
   std::vector<SumTime> times;

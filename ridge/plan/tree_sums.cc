@@ -422,8 +422,8 @@ class TreeNodes {
 }  // namespace
 
 bool IsTreeNode(const PlannedNode& node) {
-  static constexpr std::string_view kKernels[] = {
-      kTreeAddKernel, kTreeSumKernel, kTreeSumStartKernel, kTreeSumWaitKernel};
+  static constexpr std::string_view kKernels[] = {kTreeAddKernel, kTreeSumKernel,
+                                                  kTreeSumStartKernel, kTreeSumWaitKernel};
   return IsGather(node) ||
          (node.def == nullptr && std::find(std::begin(kKernels), std::end(kKernels),
                                            node.choice.kernel) != std::end(kKernels));
@@ -534,8 +534,7 @@ std::string ExchangeOrder(const Program& program) {
       text += fmt::format("{} {} {}\n", step.name, node.choice.kernel, node.name);
       for (const int sum : node.sums)
         text += program.persistent[static_cast<size_t>(sum)].name + "\n";
-      if (IsGather(node))
-        text += step.values[static_cast<size_t>(node.outputs[0])].name + "\n";
+      if (IsGather(node)) text += step.values[static_cast<size_t>(node.outputs[0])].name + "\n";
     }
   }
   return text;

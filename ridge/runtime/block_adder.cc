@@ -48,7 +48,13 @@ std::vector<Run> InParts(const std::vector<Run>& runs) {
   return cut;
 }
 
-Result<std::unique_ptr<Kernel>> AddKernel(Backend& backend, const Run& run) {
+struct Adding {
+  std::unique_ptr<Kernel> kernel;
+  int64_t workspace_bytes = 0;
+};
+
+// Every kernel of `add` reads an element of both operands before it writes that element.
+Result<Adding> AddKernel(Backend& backend, const Run& run) {
   const TensorType type = {run.dtype, {run.bytes.bytes() / BytesPerElement(run.dtype)}};
   OpCall call;
   call.where = "a sum over slices";
@@ -57,13 +63,15 @@ Result<std::unique_ptr<Kernel>> AddKernel(Backend& backend, const Run& run) {
   const OpDef& add = *FindOp("add");
   constexpr std::array<LayoutId, 2> kAsTheyAre = {kRowMajor, kRowMajor};
   KernelCandidates candidates = backend.Candidates(add, call, kAsTheyAre);
-  for (const KernelChoice& choice : candidates.choices) {
-    const bool in_place = std::any_of(choice.in_place.begin(), choice.in_place.end(),
-                                      [](const auto& pair) { return pair.first == 0; });
-    if (in_place && choice.workspace_bytes == 0) return backend.Create(add, call, choice);
+  const auto least = std::min_element(
+      candidates.choices.begin(), candidates.choices.end(),
+      [](const auto& a, const auto& b) { return a.workspace_bytes < b.workspace_bytes; });
+  if (least == candidates.choices.end()) {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("{} does not add {}", backend.name(), DTypeName(run.dtype)));
   }
-  return Status(ErrorCode::kUnsupported,
-                fmt::format("{} adds no {} in place", backend.name(), DTypeName(run.dtype)));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, backend.Create(add, call, *least));
+  return Adding{std::move(kernel), least->workspace_bytes};
 }
 
 }  // namespace
@@ -77,11 +85,16 @@ Result<BlockAdder> BlockAdder::Create(Backend& backend, const SumBlock& block,
                   "--wire bf16 is for memory that the host reaches. hint: --wire f32");
   }
   BlockAdder adder;
+  int64_t workspace_bytes = 0;
   for (const ByteRange& range : ranges) {
     for (const Run& run : InParts(RunsIn(block, range))) {
-      RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, AddKernel(backend, run));
-      adder.pieces_.push_back({run.bytes.begin, std::move(kernel)});
+      RIDGE_ASSIGN_OR_RETURN(Adding adding, AddKernel(backend, run));
+      workspace_bytes = std::max(workspace_bytes, adding.workspace_bytes);
+      adder.pieces_.push_back({run.bytes.begin, std::move(adding.kernel)});
     }
+  }
+  if (workspace_bytes > 0) {
+    RIDGE_ASSIGN_OR_RETURN(adder.workspace_, backend.device().Allocate(workspace_bytes));
   }
   return adder;
 }
@@ -92,7 +105,8 @@ Status BlockAdder::Add(Stream& stream, const std::byte* left, const std::byte* r
     const std::array<const void*, 2> inputs = {left + piece.offset_bytes,
                                                right + piece.offset_bytes};
     const std::array<void*, 1> outputs = {to + piece.offset_bytes};
-    RIDGE_RETURN_IF_ERROR(piece.kernel->Enqueue(stream, {inputs, outputs, nullptr}));
+    void* const workspace = workspace_ == nullptr ? nullptr : workspace_->data();
+    RIDGE_RETURN_IF_ERROR(piece.kernel->Enqueue(stream, {inputs, outputs, workspace}));
   }
   return Status();
 }

@@ -12,7 +12,7 @@ namespace ridge {
 class BlockAdder {
  public:
   // Of these bytes of a block.  Fails as Backend::Create() does, and with kUnsupported: a narrow
-  // value, or a type that the backend does not add.  `backend` outlives it.
+  // value, or a type that the backend does not add.  `backend` outlives it.  Not thread-safe.
   static Result<BlockAdder> Create(Backend& backend, const SumBlock& block,
                                    const std::vector<ByteRange>& ranges);
 
@@ -26,6 +26,7 @@ class BlockAdder {
     std::unique_ptr<Kernel> kernel;
   };
   std::vector<Piece> pieces_;
+  std::unique_ptr<Memory> workspace_;  // where a kernel wants one; a GPU's do not
 };
 
 }  // namespace ridge

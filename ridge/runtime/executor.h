@@ -142,7 +142,7 @@ class Executor {
   std::unique_ptr<Communicator> staged_;  // through the host's memory; null: nothing is
   int64_t staged_exchange_bytes_ = 0;
   Communicator* in_arena_ = nullptr;  // the ranks, for what lies in the arena
-  VirtualCompute* const compute_;  // null: kernels run
+  VirtualCompute* const compute_;     // null: kernels run
   int threads_ = 1;
   std::unique_ptr<TreeExchange> exchange_;  // null: exchanges run in line, or none does
   std::unique_ptr<Transfers> transfers_;

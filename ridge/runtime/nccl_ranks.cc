@@ -21,8 +21,10 @@ class NcclRanks : public Communicator {
 
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override {
-    RIDGE_RETURN_IF_ERROR(Barrier(ranks_));
     RIDGE_RETURN_IF_ERROR(group_->Exchange(sends, receives));
+    const Status met = Barrier(ranks_);
+    if (!met.ok()) group_->Abort();  // else its work would wait for ever
+    RIDGE_RETURN_IF_ERROR(met);
     return stream_.Synchronize();
   }
 

@@ -26,17 +26,20 @@ class StagedRanks : public Communicator {
                   const std::vector<std::span<std::byte>>& receives) override {
     used_ = 0;
     for (size_t r = 0; r < sends.size(); ++r) sends_[r] = Staged(sends, r);
-    for (size_t r = 0; r < receives.size(); ++r) receives_[r] = Take(receives[r].size());
+    for (size_t r = 0; r < receives.size(); ++r)
+      receives_[r] = IsOwn(r) ? std::span<std::byte>() : Take(receives[r].size());
     RIDGE_RETURN_IF_ERROR(stream_.Synchronize());
     RIDGE_RETURN_IF_ERROR(ranks_.Exchange(sends_, receives_));
     for (size_t r = 0; r < receives.size(); ++r) {
-      if (receives[r].empty()) continue;
+      if (receives_[r].empty()) continue;
       stream_.Upload(receives[r].data(), receives_[r].data(), std::ssize(receives[r]));
     }
     return stream_.Synchronize();  // the next exchange takes the same staging memory
   }
 
  private:
+  bool IsOwn(size_t r) const { return static_cast<int>(r) == rank(); }
+
   std::span<std::byte> Take(size_t bytes) {
     RIDGE_CHECK(used_ + static_cast<int64_t>(bytes) <= staging_->bytes(),
                 "an exchange fits into its staging memory");
@@ -49,10 +52,10 @@ class StagedRanks : public Communicator {
   std::span<const std::byte> Staged(const std::vector<std::span<const std::byte>>& sends,
                                     size_t r) {
     const std::span<const std::byte> own = sends[r];
-    if (own.empty() || static_cast<int>(r) == rank()) return {};
+    if (own.empty() || IsOwn(r)) return {};
     for (size_t before = 0; before < r; ++before) {
       const bool same = sends[before].data() == own.data() && sends[before].size() == own.size();
-      if (same && static_cast<int>(before) != rank()) return sends_[before];
+      if (same && !IsOwn(before)) return sends_[before];
     }
     const std::span<std::byte> staged = Take(own.size());
     stream_.Download(staged.data(), own.data(), std::ssize(own));

@@ -370,8 +370,8 @@ Result<std::unique_ptr<Kernel>> MakeTreeSum(const TreeMemory& memory, const Plan
   }
   RIDGE_ASSIGN_OR_RETURN(BlockAdder adder,
                          BlockAdder::Create(backend, bucket.block, {sum->chunk()}));
-  return std::unique_ptr<Kernel>(std::make_unique<DeviceTreeSumKernel>(
-      communicator, step, std::move(sum), std::move(adder)));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<DeviceTreeSumKernel>(communicator, step, std::move(sum), std::move(adder)));
 }
 
 Result<std::unique_ptr<Kernel>> MakeTreeAdd(const TreeMemory& memory, const PlannedNode& node,
@@ -380,8 +380,8 @@ Result<std::unique_ptr<Kernel>> MakeTreeAdd(const TreeMemory& memory, const Plan
     return std::unique_ptr<Kernel>(
         std::make_unique<TreeAddKernel>(backend, memory.block(), memory.RangesOf(node.sums)));
   }
-  RIDGE_ASSIGN_OR_RETURN(
-      BlockAdder adder, BlockAdder::Create(backend, memory.block(), memory.RangesOf(node.sums)));
+  RIDGE_ASSIGN_OR_RETURN(BlockAdder adder,
+                         BlockAdder::Create(backend, memory.block(), memory.RangesOf(node.sums)));
   return std::unique_ptr<Kernel>(std::make_unique<DeviceTreeAddKernel>(std::move(adder)));
 }
 

@@ -11,6 +11,7 @@
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/instructions.h"
 #include "ridge/core/test_folder.h"
+#include "ridge/dist/test_ranks.h"
 #include "ridge/models/model.h"
 #include "ridge/runtime/kernel_timer.h"
 #include "ridge/train/loop/test_support.h"
@@ -175,6 +176,38 @@ TEST(FakeTraining, EveryBuiltInModelIsTrained) {
   }
 }
 
+// --- ranks, each with a device -------------------------------------------------------------------
+
+// Exchanges cross the host's memory; sums and statistics of the batch are added on the devices.
+TEST(FakeTraining, RanksWithADeviceEachLeaveTheBitsOfOneProcess) {
+  const TempFolder models;
+  TrainRequest request;
+  request.options = Options(models.Write("net.ridge", kNormNet));
+  request.options.batch = 12;
+  request.options.slices = "4";
+  request.options.sums = "tree";
+  request.options.clip_norm = 1;
+  request.rehearse_s = 0;
+  const std::unique_ptr<Backend> inner = MakeReferenceBackend();
+  const Result<Left> want = TrainOn(HostMachine(*inner), request);
+  for (const int ranks : {1, 2, 3, 4}) {
+    const TempFolder folder;
+    request.options.out = folder.File("run");
+    std::vector<std::string> hashes(static_cast<size_t>(ranks));
+    RunRanks(ranks, [&](Communicator& communicator) {
+      const std::unique_ptr<Backend> kernels = MakeReferenceBackend();
+      FakeMachine fake(*kernels,
+                       {.seed = static_cast<uint64_t>(communicator.rank()), .most_delay_us = 20});
+      fake.machine.Join(communicator);
+      Recorder recorder;
+      const Result<TrainOutcome> outcome = Train(request, fake.machine, recorder);
+      ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+      hashes[static_cast<size_t>(communicator.rank())] = outcome->summary.parameters_sha256;
+    });
+    for (const std::string& hash : hashes) EXPECT_EQ(hash, want->hash) << ranks << " ranks";
+  }
+}
+
 // --- slices, sections, layouts, recomputation ----------------------------------------------------
 
 // Kernels in layouts of their own, weights that stay packed, sums of slices, in place, recomputed,
@@ -186,7 +219,6 @@ TEST(FakeTraining, RandomTrainingsInAllSettingsAreTheInterpreters) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const crossing::Net net = crossing::DrawNet(seed);
     for (crossing::Setting setting : crossing::DrawSettings(seed, 4)) {
-      setting.tree = false;  // the host adds
       FakeMachine fake(*hostile, {.seed = seed, .most_delay_us = 5});
       const auto training = BuildTraining(TextOf(net), setting, fake.machine);
       if (!training.ok()) continue;  // the product refuses it
@@ -355,18 +387,15 @@ TEST(FakeTraining, ADeviceWithoutRoomForTheArenaRefuses) {
   EXPECT_EQ(run.status().message(), "fake device: 65536 bytes are needed, 32768 of 32768 are free");
 }
 
-TEST(FakeTraining, SumsInATreeAreRefused) {
+TEST(FakeTraining, SumsInATreeOfOneProcessAreAddedOnTheDevice) {
   const std::unique_ptr<Backend> reference = MakeReferenceBackend();
   FakeMachine fake(*reference, {});
   TrainRequest request = WholeRun();
   request.options.sums = "tree";
   request.options.slices = "2";
   request.options.accumulate = 1;
-  const Result<Left> run = TrainOn(fake.machine, request);
-  EXPECT_EQ(run.status().code(), ErrorCode::kUnsupported);
-  EXPECT_EQ(run.status().message(),
-            "tree_add of train: --sums tree adds on the host, which does not reach the memory of " +
-                fake.machine.profile.name + ". hint: --sums running");
+  const Result<Left> have = TrainOn(fake.machine, request);
+  ExpectSame(TrainOn(HostMachine(*reference), request), have);
 }
 
 // --- timing --------------------------------------------------------------------------------------

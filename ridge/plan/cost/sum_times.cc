@@ -132,8 +132,7 @@ class ExchangeQueue {
   ExchangeQueue(const SumTimes& times, const Program& program, StepPlan& step)
       : times_(times), program_(program), step_(step), loop_(*MicroBatchLoop(step)) {
     for (PlannedNode& node : step.nodes) {
-      if (Runs(node, kTreeSumStartKernel) || Runs(node, kTreeSumWaitKernel))
-        SetSeconds(0, node);
+      if (Runs(node, kTreeSumStartKernel) || Runs(node, kTreeSumWaitKernel)) SetSeconds(0, node);
     }
     node_s_ = PlannedNodeSeconds(step);
     for (int n = loop_.first; n < loop_.end; ++n)
@@ -248,8 +247,7 @@ void PriceSums(const SumTimes& times, Program& program) {
     if (!step.tree || step.tree->share.ranks == 1) continue;
     // It is the second of a sum's two exchanges.
     for (PlannedNode& node : step.nodes) {
-      if (IsGather(node))
-        SetSeconds(times.Seconds(node.call.outputs[0].bytes()) / 2, node);
+      if (IsGather(node)) SetSeconds(times.Seconds(node.call.outputs[0].bytes()) / 2, node);
     }
     const bool beside = std::any_of(step.nodes.begin(), step.nodes.end(), [](const auto& node) {
       return Runs(node, kTreeSumStartKernel) || Runs(node, kAllGatherStartKernel);

@@ -630,9 +630,9 @@ TEST_F(RanksTest, AGatherIsPlannedBehindThePiecesThatAreOnTheirWay) {
 
 // What is recomputed pays by what a rank computes, and is that of the largest share on all.
 TEST_F(RanksTest, RanksOfUnequalSharesHaveTheSameKernelsAndExchangeInOneOrder) {
-  for (const auto& [model, slices, shares] :
-       {std::tuple(kGpt, "8", "7,1"), {"resnet18:image=32,classes=4", "8", "7,1"},
-        {"resnet18:image=32,classes=4", "3", "2,1"}}) {
+  for (const auto& [model, slices, shares] : {std::tuple(kGpt, "8", "7,1"),
+                                              {"resnet18:image=32,classes=4", "8", "7,1"},
+                                              {"resnet18:image=32,classes=4", "3", "2,1"}}) {
     TrainOptions options = Request(model, "none").options;
     options.slices = slices;
     options.shares = shares;

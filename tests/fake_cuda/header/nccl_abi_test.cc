@@ -16,11 +16,11 @@ struct NcclSameKind {
 };
 template <>
 struct NcclSameKind<NcclId, ncclUniqueId> {
-  static constexpr bool value =
-      sizeof(NcclId) == sizeof(ncclUniqueId) && sizeof(NcclId) > 2 * sizeof(void*);
+  static constexpr bool value = sizeof(NcclId) == sizeof(ncclUniqueId) &&
+                                sizeof(NcclId) > 2 * sizeof(void*);
 };
 
-#define RIDGE_TEST_NCCL_SHAPE(name, parameters)                                              \
+#define RIDGE_TEST_NCCL_SHAPE(name, parameters) \
   static_assert(kAlike<NcclSameKind, decltype(NcclTable::name), decltype(&::nccl##name)>, #name);
 RIDGE_NCCL_FUNCTIONS(RIDGE_TEST_NCCL_SHAPE)
 RIDGE_TEST_NCCL_SHAPE(GetErrorString, )

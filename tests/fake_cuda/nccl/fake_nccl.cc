@@ -1,8 +1,9 @@
 // libnccl.so.2 whose ranks are threads or processes of one machine.
 //
 //   RIDGE_FAKE_NCCL_FAIL=ncclSend:2:1    the second call of the process fails with 1
+//   RIDGE_FAKE_NCCL_FOLDER=/tmp/x        where groups are; else in /dev/shm
 //
-// A group is a folder in /dev/shm, named by its id.  A message is a file there, which the sender
+// A group is a folder there, named by its id.  A message is a file there, which the sender
 // renames when it is whole and the receiver removes.  All sends and receives of a group call are
 // one piece of work of their stream.  It refuses a message to oneself and calls outside of a group
 // call.
@@ -16,8 +17,10 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ridge/backend/cuda/nccl/nccl_abi.h"
@@ -41,10 +44,11 @@ struct Group {
   std::string folder;
   int rank = 0, ranks = 0;
   std::vector<int64_t> sent, received;  // messages, by peer
+  std::atomic<bool> aborted{false};
 };
 
 struct Message {
-  Group* group = nullptr;
+  std::shared_ptr<Group> group;
   bool sends = false;
   int peer = 0;
   void* at = nullptr;  // of the device
@@ -60,22 +64,31 @@ struct Call {
 };
 thread_local Call call;
 
-bool Fails(const char* function, NcclCode* code) {
+// The injected error of a call; calls count from when it was set.
+NcclCode Injected(const char* function) {
   const char* const text = std::getenv("RIDGE_FAKE_NCCL_FAIL");
   const std::string wanted = std::string(function) + ":";
-  if (text == nullptr || !std::string(text).starts_with(wanted)) return false;
-  static std::atomic<int> calls{0};
+  if (text == nullptr || !std::string(text).starts_with(wanted)) return NcclCode::kSuccess;
+  static std::mutex lock;
+  static std::string setting;
+  static int calls = 0;
+  const std::lock_guard hold(lock);
+  if (std::exchange(setting, text) != text) calls = 0;
   char* rest = nullptr;
-  const long which = std::strtol(text + wanted.size(), &rest, 10);
-  if (++calls != which) return false;
-  *code = static_cast<NcclCode>(std::strtol(rest + 1, nullptr, 10));
-  return true;
+  const long call = std::strtol(text + wanted.size(), &rest, 10);
+  return ++calls == call ? static_cast<NcclCode>(std::strtol(rest + 1, nullptr, 10))
+                         : NcclCode::kSuccess;
+}
+
+// A handle is a pointer to one of these: work that is enqueued keeps the group.
+std::shared_ptr<Group>& In(NcclHandle handle) {
+  return *reinterpret_cast<std::shared_ptr<Group>*>(handle);
 }
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-bool Await(const std::string& path) {
-  for (int i = 0; i < kMostPauses; ++i) {
+bool Await(const std::string& path, const Group& group) {
+  for (int i = 0; i < kMostPauses && !group.aborted; ++i) {
     if (Exists(path)) return true;
     std::this_thread::sleep_for(kPause);
   }
@@ -110,7 +123,7 @@ DriverCode Move(void* argument) {
     void* const to = ridge_fake_cuda_inside(reinterpret_cast<DevicePtr>(message.at));
     if (to == nullptr) return DriverCode::kIllegalAddress;
     const std::string path = FileOf(message);
-    if (!Await(path)) return DriverCode::kLaunchTimeout;
+    if (!Await(path, *message.group)) return DriverCode::kLaunchFailed;
     std::ifstream file(path, std::ios::binary | std::ios::ate);
     if (static_cast<size_t>(file.tellg()) != message.bytes) return DriverCode::kLaunchFailed;
     file.seekg(0);
@@ -120,15 +133,13 @@ DriverCode Move(void* argument) {
   return DriverCode::kSuccess;
 }
 
-NcclCode Say(bool sends, void* at, size_t count, int peer, NcclHandle handle,
-             StreamHandle stream) {
-  auto* group = reinterpret_cast<Group*>(handle);
+NcclCode Say(bool sends, void* at, size_t count, int peer, NcclHandle handle, StreamHandle stream) {
+  const std::shared_ptr<Group>& group = In(handle);
   if (call.depth == 0) return NcclCode::kInvalidUsage;
   if (peer < 0 || peer >= group->ranks || peer == group->rank) return NcclCode::kInvalidArgument;
   std::vector<int64_t>& numbers = sends ? group->sent : group->received;
   call.stream = stream;
-  call.messages.push_back(
-      {group, sends, peer, at, count, numbers[static_cast<size_t>(peer)]++});
+  call.messages.push_back({group, sends, peer, at, count, numbers[static_cast<size_t>(peer)]++});
   return NcclCode::kSuccess;
 }
 
@@ -137,10 +148,9 @@ NcclCode EndCall() {
   if (--call.depth > 0 || call.messages.empty()) return NcclCode::kSuccess;
   auto* messages = new std::vector<Message>(std::move(call.messages));
   call.messages.clear();
-  const DriverCode launched =
-      ridge_fake_cuda_launch(call.stream, Move, messages, [](void* argument) {
-        delete static_cast<std::vector<Message>*>(argument);
-      });
+  const DriverCode launched = ridge_fake_cuda_launch(
+      call.stream, Move, messages,
+      [](void* argument) { delete static_cast<std::vector<Message>*>(argument); });
   return launched == DriverCode::kSuccess ? NcclCode::kSuccess : NcclCode::kUnhandledCuda;
 }
 
@@ -150,10 +160,10 @@ NcclCode EndCall() {
 using namespace ridge::cuda;       // NOLINT: the functions below are C's
 using namespace ridge::fake_cuda;  // NOLINT
 
-#define RIDGE_FAKE_NCCL_BEGIN(name)                  \
-  do {                                               \
-    NcclCode injected = NcclCode::kSuccess;          \
-    if (Fails("nccl" #name, &injected)) return injected; \
+#define RIDGE_FAKE_NCCL_BEGIN(name)                      \
+  do {                                                   \
+    const NcclCode injected = Injected("nccl" #name);    \
+    if (injected != NcclCode::kSuccess) return injected; \
   } while (false)
 
 extern "C" {
@@ -165,11 +175,16 @@ NcclCode ncclGetVersion(int* version) {
 
 const char* ncclGetErrorString(NcclCode code) {
   switch (code) {
-    case NcclCode::kSuccess: return "no error";
-    case NcclCode::kUnhandledCuda: return "unhandled cuda error";
-    case NcclCode::kSystem: return "unhandled system error";
-    case NcclCode::kInvalidArgument: return "invalid argument";
-    case NcclCode::kInvalidUsage: return "invalid usage";
+    case NcclCode::kSuccess:
+      return "no error";
+    case NcclCode::kUnhandledCuda:
+      return "unhandled cuda error";
+    case NcclCode::kSystem:
+      return "unhandled system error";
+    case NcclCode::kInvalidArgument:
+      return "invalid argument";
+    case NcclCode::kInvalidUsage:
+      return "invalid usage";
   }
   return "unknown result code";
 }
@@ -178,15 +193,16 @@ NcclCode ncclGetUniqueId(NcclId* id) {
   RIDGE_FAKE_NCCL_BEGIN(GetUniqueId);
   static std::atomic<int> made{0};
   std::memset(id, 0, sizeof *id);
-  std::snprintf(id->bytes, sizeof id->bytes, "/dev/shm/ridge_fake_nccl-%d-%d", ::getpid(),
-                ++made);
+  const char* const folder = std::getenv("RIDGE_FAKE_NCCL_FOLDER");
+  std::snprintf(id->bytes, sizeof id->bytes, "%s/ridge_fake_nccl-%d-%d",
+                folder == nullptr ? "/dev/shm" : folder, ::getpid(), ++made);
   return ::mkdir(id->bytes, 0700) == 0 ? NcclCode::kSuccess : NcclCode::kSystem;
 }
 
 NcclCode ncclCommInitRank(NcclHandle* made, int ranks, NcclId id, int rank) {
   RIDGE_FAKE_NCCL_BEGIN(CommInitRank);
   if (rank < 0 || rank >= ranks) return NcclCode::kInvalidArgument;
-  auto group = std::make_unique<Group>();
+  auto group = std::make_shared<Group>();
   group->folder = id.bytes;
   group->rank = rank;
   group->ranks = ranks;
@@ -194,18 +210,24 @@ NcclCode ncclCommInitRank(NcclHandle* made, int ranks, NcclId id, int rank) {
   group->received.resize(static_cast<size_t>(ranks));
   WriteWhole(group->folder + "/here-" + std::to_string(rank), "", 0);
   for (int other = 0; other < ranks; ++other) {
-    if (!Await(group->folder + "/here-" + std::to_string(other))) return NcclCode::kSystem;
+    if (!Await(group->folder + "/here-" + std::to_string(other), *group)) return NcclCode::kSystem;
   }
-  *made = reinterpret_cast<NcclHandle>(group.release());
+  *made = reinterpret_cast<NcclHandle>(new std::shared_ptr<Group>(std::move(group)));
   return NcclCode::kSuccess;
 }
 
 // The last one removes the folder.
 NcclCode ncclCommDestroy(NcclHandle handle) {
-  const std::unique_ptr<Group> group(reinterpret_cast<Group*>(handle));
+  const std::shared_ptr<Group> group = In(handle);
+  delete &In(handle);
   std::remove((group->folder + "/here-" + std::to_string(group->rank)).c_str());
   (void)::rmdir(group->folder.c_str());
   return NcclCode::kSuccess;
+}
+
+NcclCode ncclCommAbort(NcclHandle handle) {
+  In(handle)->aborted = true;
+  return ncclCommDestroy(handle);
 }
 
 NcclCode ncclGroupStart() {

@@ -19,9 +19,8 @@ bool FindIn(void* library, const char* symbol, Function& function) {
 // The name of a function that is not there; nullptr: all are.
 const char* FindAll(void* library, NcclTable& table) {
   const char* missing = nullptr;
-#define RIDGE_NCCL_FIND(name, ...)                                      \
-  if (!FindIn(library, "nccl" #name, table.name) && missing == nullptr) \
-    missing = "nccl" #name;
+#define RIDGE_NCCL_FIND(name, ...) \
+  if (!FindIn(library, "nccl" #name, table.name) && missing == nullptr) missing = "nccl" #name;
   RIDGE_NCCL_FUNCTIONS(RIDGE_NCCL_FIND)
   RIDGE_NCCL_FIND(GetErrorString)
 #undef RIDGE_NCCL_FIND
@@ -72,8 +71,13 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::Join(const Nccl& library, CudaDevi
 }
 
 NcclGroup::~NcclGroup() {
+  if (handle_ == nullptr) return;
   (void)device_.stream(0).Synchronize();
-  if (handle_ != nullptr) (void)library_.CommDestroy(handle_);
+  (void)library_.CommDestroy(handle_);
+}
+
+void NcclGroup::Abort() {
+  if (handle_ != nullptr) (void)library_.CommAbort(std::exchange(handle_, nullptr));
 }
 
 // The library connects two ranks, and allocates for it, when they first meet.
@@ -95,6 +99,7 @@ Status NcclGroup::WarmUp() {
 
 Status NcclGroup::Exchange(const std::vector<std::span<const std::byte>>& sends,
                            const std::vector<std::span<std::byte>>& receives) {
+  RIDGE_CHECK(handle_ != nullptr, "a group that was aborted exchanges nothing");
   RIDGE_RETURN_IF_ERROR(RIDGE_NCCL(library_, GroupStart));
   const Status posted = Post(sends, receives);
   const Status ended = RIDGE_NCCL(library_, GroupEnd);

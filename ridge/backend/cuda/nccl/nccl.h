@@ -36,7 +36,6 @@ class NcclGroup {
   // library needs of the GPUs is allocated then.  `device` outlives the group.  Fails with kDevice.
   static Result<std::unique_ptr<NcclGroup>> Join(const Nccl& library, CudaDevice& device,
                                                  const NcclId& id, int rank, int ranks);
-  // Waits until the other ranks leave, too.
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
@@ -51,6 +50,8 @@ class NcclGroup {
   // Allocates nothing of ours.  Fails with kDevice.
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives);
+  // Ends the exchanges that wait for another rank.  The group is of no use then.
+  void Abort();
 
  private:
   NcclGroup(const Nccl& library, CudaDevice& device, int rank, int ranks)

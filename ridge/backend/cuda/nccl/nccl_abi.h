@@ -29,14 +29,15 @@ inline constexpr int kNcclBytes = 1;  // ncclUint8
 using NcclHandle = struct NcclOpaque*;  // ncclComm_t
 
 // F(name, parameters), for each function that is used: nccl<name>.
-#define RIDGE_NCCL_FUNCTIONS(F)                                                          \
-  F(GetVersion, (int* version))                                                          \
-  F(GetUniqueId, (NcclId * id))                                                          \
-  F(CommInitRank, (NcclHandle * group, int ranks, NcclId id, int rank))                  \
-  F(CommDestroy, (NcclHandle group))                                                     \
-  F(GroupStart, ())                                                                      \
-  F(GroupEnd, ())                                                                        \
-  F(Send,                                                                                \
+#define RIDGE_NCCL_FUNCTIONS(F)                                                                  \
+  F(GetVersion, (int* version))                                                                  \
+  F(GetUniqueId, (NcclId * id))                                                                  \
+  F(CommInitRank, (NcclHandle * group, int ranks, NcclId id, int rank))                          \
+  F(CommDestroy, (NcclHandle group))                                                             \
+  F(CommAbort, (NcclHandle group))                                                               \
+  F(GroupStart, ())                                                                              \
+  F(GroupEnd, ())                                                                                \
+  F(Send,                                                                                        \
     (const void* from, size_t count, int type, int peer, NcclHandle group, StreamHandle stream)) \
   F(Recv, (void* to, size_t count, int type, int peer, NcclHandle group, StreamHandle stream))
 
