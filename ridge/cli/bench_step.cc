@@ -75,7 +75,7 @@ std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
 Result<OpenedMachine> OpenFor(const BenchStepVerb& verb, const TrainOptions& options,
                               MpiCommunicator* ranks) {
   const MachineChoice choice = ChoiceOf(verb.train, options);
-  if (ranks != nullptr) return OpenRank(choice, options.overlap, *ranks, verb.output.quiet);
+  if (ranks != nullptr) return OpenRank(choice, options, *ranks, verb.output.quiet);
   return OpenMachine(choice, SayUnless(verb.output.quiet));
 }
 

@@ -69,7 +69,9 @@ Status CountNccl(cuda::CudaDevice& device, OpenedMachine& opened) {
 
 }  // namespace
 
-Result<std::string> GpuOfRank(Communicator& ranks) {
+Result<std::string> GpuOfRank(Communicator& ranks, const std::vector<int64_t>& listed) {
+  if (std::ssize(listed) == ranks.size())
+    return fmt::format("cuda:{}", listed[static_cast<size_t>(ranks.rank())]);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int> first, FirstRankOfMachines(ranks));
   const int own = *(std::upper_bound(first.begin(), first.end(), ranks.rank()) - 1);
   RIDGE_ASSIGN_OR_RETURN(const cuda::Driver driver, cuda::LoadDriver());

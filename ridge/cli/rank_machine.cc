@@ -30,13 +30,13 @@ Status TakeProfileOfFirst(Communicator& ranks, DeviceProfile& profile) {
 
 }  // namespace
 
-Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
+Result<OpenedMachine> OpenRank(MachineChoice choice, const TrainOptions& options,
                                MpiCommunicator& ranks, bool quiet) {
   if (choice.threads == 0) {
     RIDGE_ASSIGN_OR_RETURN(choice.threads, ThreadsOfRank(ranks));
   }
   if (choice.device == "cuda") {
-    RIDGE_ASSIGN_OR_RETURN(choice.device, GpuOfRank(ranks));
+    RIDGE_ASSIGN_OR_RETURN(choice.device, GpuOfRank(ranks, ListedDevices(options.devices)));
   }
   const bool leads = ranks.rank() == 0;
   if (!leads) RIDGE_RETURN_IF_ERROR(Barrier(ranks));
@@ -46,7 +46,7 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
   if (opened.device != nullptr)
     RIDGE_RETURN_IF_ERROR(JoinGpus(ranks, SayUnless(quiet || !leads), opened));
   RIDGE_RETURN_IF_ERROR(TakeProfileOfFirst(ranks, opened.machine.profile));
-  opened.machine.overlaps_exchange = overlap == "on";
+  opened.machine.overlaps_exchange = options.overlap == "on";
   RIDGE_ASSIGN_OR_RETURN(
       opened.machine.sums,
       TakeSumTimes(ranks, opened.machine.profile.id, *opened.backend, SayUnless(quiet || !leads)));

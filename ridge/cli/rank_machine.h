@@ -12,7 +12,7 @@ Status CheckAlike(Communicator& ranks, TrainOptions options);
 
 // The machine of a rank, which computes with its share of the cores.  The first rank speaks, and
 // measures where there is no profile yet; the others read what it kept.  Called by all ranks.
-Result<OpenedMachine> OpenRank(MachineChoice choice, const std::string& overlap,
+Result<OpenedMachine> OpenRank(MachineChoice choice, const TrainOptions& options,
                                MpiCommunicator& ranks, bool quiet);
 
 }  // namespace ridge::cli

@@ -109,7 +109,7 @@ Result<OpenedMachine> OpenFor(const Training& training, MpiCommunicator* ranks) 
   choice.times = !goes_on;
   choice.counters = !training.verb.find_lr;
   const bool quiet = training.verb.output.quiet;
-  if (ranks != nullptr) return OpenRank(choice, training.options.overlap, *ranks, quiet);
+  if (ranks != nullptr) return OpenRank(choice, training.options, *ranks, quiet);
   return OpenMachine(choice, SayUnless(quiet));
 }
 

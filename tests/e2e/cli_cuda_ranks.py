@@ -67,6 +67,12 @@ class Ranks(RidgeTest):
         self.assertRegex(done.stderr, r"ridge: ranks exchange by NCCL 2\.28\.3 \(.*/libnccl\.so\.2\)\n")
         self.assertRegex(done.stdout, r"\n  train: all_reduce of [0-9.]+ KiB, this rank sends [0-9.]+ KiB\n")
 
+    def test_a_list_says_which_gpus(self):
+        done = self.ridge("train", *MLP, *COMMON, "--steps", "2", "--devices", "2,1", "--out", "run", env=self.gpus)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ridge: cuda:2 Test GPU 0: kernels", done.stderr)
+        self.assertIn("\n  bytes of cuda:2 ", done.stdout)
+
     def test_a_killed_run_goes_on_with_another_number_of_gpus(self):
         whole, _ = self.train("whole", 2, *MLP, "--steps", "60")
         words = [*MPIRUN["openmpi"], "-n", "3", RIDGE, "train", *MLP, *COMMON, "--steps", "60", "--checkpoint-every", "5",

@@ -429,6 +429,14 @@ Result<int64_t> ParseDevices(const std::string& text) {
                   text, kMost));
 }
 
+std::vector<int64_t> ListedDevices(const std::string& text) {
+  std::vector<int64_t> devices;
+  const std::vector<std::string_view> parts = SplitAt(text, ',');
+  if (parts.size() < 2 || !AreDevices(parts)) return devices;
+  for (const std::string_view part : parts) devices.push_back(*WholeNumber(part));
+  return devices;
+}
+
 Result<SharesOption> ParseShares(const std::string& text) {
   constexpr int64_t kMost = 1000000;
   if (text == "equal" || text == "auto") return SharesOption{text == "auto", {}};

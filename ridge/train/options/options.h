@@ -135,6 +135,8 @@ Result<CacheChoice> ParseCache(const std::string& text);
 
 // How many devices: "2" -> 2, "0,1" -> 2.  Fails with kInvalidArgument.
 Result<int64_t> ParseDevices(const std::string& text);
+// Those of a list, in its order; none of a number.
+std::vector<int64_t> ListedDevices(const std::string& text);
 // Those of the mesh, where there is one.  Fails as ParseDevices and ParseMesh do.
 Result<int64_t> DevicesOf(const TrainOptions& options);
 

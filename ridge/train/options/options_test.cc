@@ -277,6 +277,8 @@ TEST(ParseDevices, ANumberOrAListOfDifferentOnes) {
   EXPECT_EQ(*ParseDevices("8"), 8);
   EXPECT_EQ(*ParseDevices("0,1"), 2);
   EXPECT_EQ(*ParseDevices("3,0,7"), 3);
+  EXPECT_EQ(ListedDevices("3,0,7"), (std::vector<int64_t>{3, 0, 7}));
+  EXPECT_TRUE(ListedDevices("3").empty());
   for (const char* text : {"", "0", "-2", "1.5", "two", "0,", ",", "0,0", "0,-1", "65537"}) {
     EXPECT_EQ(ParseDevices(text).status().message(),
               std::string("--devices is '") + text +
