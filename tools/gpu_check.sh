@@ -51,6 +51,16 @@ offloaded() {
   "$bin/ridge" train "$1" --data synthetic --device cuda --steps "$STEPS" --offload optimizer --out "$out/offloaded" || return 1
   "$bin/ridge" compare "$out/first" "$out/offloaded"
 }
+# One GPU and two: the same parameters.
+ranks() {
+  local count
+  rm -rf "$out"/ranks_{1,2}
+  for count in 1 2; do
+    "$bin/ridge" train "$1" --data synthetic --device cuda --steps "$STEPS" --slices 2 --sums tree \
+      --devices $count --out "$out/ranks_$count" || return 1
+  done
+  "$bin/ridge" compare "$out/ranks_1" "$out/ranks_2"
+}
 beside_cpu() {
   "$bin/ridge" train "$1" --data synthetic --device cpu --steps "$STEPS" --out "$out/cpu" -q || return 1
   python3 - "$out/first/summary.json" "$out/cpu/summary.json" <<'PYTHON'
@@ -61,7 +71,7 @@ sys.exit(abs(gpu - cpu) > 1e-3 * abs(cpu))
 PYTHON
 }
 
-export -f twice offloaded beside_cpu
+export -f twice offloaded ranks beside_cpu
 
 if ! "$bin/ridge" plan mlp:hidden=8,layers=1 --device cuda > "$out/open.log" 2>&1; then
   tail -n 1 "$out/open.log"
@@ -79,6 +89,12 @@ else
 fi
 part 60 twice twice "$small"
 part 60 offloaded offloaded "$small"
+gpus=$("$bin/ridge" doctor | grep -c '^ *cuda:[0-9]')
+if [ "$gpus" -ge 2 ]; then
+  part 60 ranks ranks "$small"
+else
+  echo "ranks: not run, one GPU is here" | tee -a "$out/summary"
+fi
 part 60 beside_cpu beside_cpu "$small"
 for model in $MODELS; do
   part 60 "bench_${model%%:*}" "$bin/ridge" bench step "${model%%:*}" --batch "${model##*:}" \
@@ -94,6 +110,6 @@ if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
 else
   echo "peer not available" | tee -a "$out/summary"
 fi
-tail -n 3 "$out"/{kernels,twice,offloaded,beside_cpu}.log 2> "$out/none.log"
+tail -n 3 "$out"/{kernels,twice,offloaded,ranks,beside_cpu}.log 2> "$out/none.log"
 tail -q -n 1 "$out"/bench_*.log "$out"/peer_*.log 2> "$out/none.log"
 exit $failed
