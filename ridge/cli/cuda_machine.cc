@@ -17,6 +17,7 @@ namespace ridge::cli {
 namespace {
 
 constexpr char kProducts[] = "matmul";
+constexpr char kTf32[] = "tf32";  // of a profile: products of f32 that are rounded to it
 
 struct PublishedGpu {
   DeviceProfile profile;
@@ -59,7 +60,6 @@ std::string ProfileIdOf(const cuda::GpuFacts& gpu) {
   return id;
 }
 
-// TF32 is not measured.
 PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes) {
   PublishedGpu known = PublishedOf(gpu, tf32);
   DeviceProfile& profile = known.profile;
@@ -67,7 +67,11 @@ PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes
   profile.name = gpu.name;
   profile.runtime_bytes = runtime_bytes;
   Result<DeviceProfile> measured = LoadProfile(profile.id);
-  if (measured.ok() && !tf32) TakeMeasuredRates(std::move(*measured), profile);
+  if (!measured.ok()) return known;
+  const auto rounded = measured->peak_flops_per_s.extract(kTf32);
+  if (tf32 && rounded.empty()) return known;  // nothing was measured of it
+  if (tf32) measured->peak_flops_per_s["f32"] = rounded.mapped();
+  TakeMeasuredRates(std::move(*measured), profile);
   return known;
 }
 

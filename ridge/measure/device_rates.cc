@@ -62,16 +62,6 @@ Result<double> ProductSeconds(Backend& backend, DType dtype, int64_t extent, dou
   return LeastNodeSeconds("matmul", budget_s, *executor);
 }
 
-Result<double> ProductFlopsPerSecond(Backend& backend, DType dtype,
-                                     const DeviceRatesOptions& options) {
-  for (int64_t extent = 128;; extent *= 2) {
-    RIDGE_ASSIGN_OR_RETURN(const double seconds,
-                           ProductSeconds(backend, dtype, extent, options.budget_s));
-    if (seconds >= options.long_enough_s || 2 * extent > options.most_extent)
-      return 2 * std::pow(static_cast<double>(extent), 3) / seconds;
-  }
-}
-
 // A sum of two tensors.
 struct TimedSum {
   double seconds = 0;
@@ -126,12 +116,21 @@ Result<double> SecondsBetweenKernels(Backend& backend, double budget_s) {
 
 }  // namespace
 
+Result<double> MeasureProducts(Backend& backend, DType dtype, const DeviceRatesOptions& options) {
+  for (int64_t extent = 128;; extent *= 2) {
+    RIDGE_ASSIGN_OR_RETURN(const double seconds,
+                           ProductSeconds(backend, dtype, extent, options.budget_s));
+    if (seconds >= options.long_enough_s || 2 * extent > options.most_extent)
+      return 2 * std::pow(static_cast<double>(extent), 3) / seconds;
+  }
+}
+
 Status MeasureDeviceRates(Backend& backend, const DeviceRatesOptions& options,
                           DeviceProfile& profile) {
   for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16, DType::kF16}) {
     if (!backend.Multiplies(dtype)) continue;
     RIDGE_ASSIGN_OR_RETURN(profile.peak_flops_per_s[DTypeName(dtype)],
-                           ProductFlopsPerSecond(backend, dtype, options));
+                           MeasureProducts(backend, dtype, options));
   }
   for (MemoryLevel& level : profile.memory) {
     const int64_t most = std::min(options.most_sum_bytes, level.capacity_bytes / 2);

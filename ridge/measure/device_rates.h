@@ -15,6 +15,9 @@ struct DeviceRatesOptions {
   double budget_s = 0.3;                      // of each figure
 };
 
+// Operations a second of the fastest product of square matrices.
+Result<double> MeasureProducts(Backend& backend, DType dtype, const DeviceRatesOptions& options);
+
 // Replaces in `profile` the peaks of the types that the device multiplies, by the fastest product;
 // the bandwidth of each level, by a sum of two tensors that half of the level holds; and launch_s,
 // by chains of small kernels.
