@@ -60,6 +60,7 @@ class Vote {
     for (const StepPlan& step : steps) {
       uses_.emplace_back(step);
       variables_.emplace_back(step, uses_.back(), persistent.size());
+      writers_.push_back(WritersIn(step, uses_.back(), persistent.size()));
     }
     result_.kernels.resize(steps.size());
   }
@@ -170,21 +171,23 @@ class Vote {
         variables_[u.step].Before(sum) != node.inputs[u.grad] || !MayMove(sum, u.step) ||
         uses_[u.step].ReadsOf(node.inputs[u.grad]).size() != 1)
       return;
-    const int writer = WriterOf(u.step, sum);
+    const int writer = writers_[u.step][static_cast<size_t>(sum)];
     if (writer < 0) return;
     u.sum = sum;
     u.grad_runs = RunsOfAllRanks(step, static_cast<size_t>(writer));
     u.grad_layout = LayoutBeforeCopies(u.step, writer);
   }
 
-  // The node that writes the variable.
-  int WriterOf(size_t t, int variable) const {
-    for (size_t v = 0; v < steps_[t].values.size(); ++v) {
-      const PlannedValue& value = steps_[t].values[v];
-      const int producer = uses_[t].ProducerOf(static_cast<int>(v));
-      if (value.persistent && value.persistent_index == variable && producer >= 0) return producer;
+  // By persistent index: the first node that writes it; -1: none.
+  static std::vector<int> WritersIn(const StepPlan& step, const StepUses& uses, size_t persistent) {
+    std::vector<int> writers(persistent, -1);
+    for (size_t v = 0; v < step.values.size(); ++v) {
+      const PlannedValue& value = step.values[v];
+      if (!value.persistent) continue;
+      int& writer = writers[static_cast<size_t>(value.persistent_index)];
+      if (writer < 0) writer = uses.ProducerOf(static_cast<int>(v));
     }
-    return -1;
+    return writers;
   }
 
   // Of what a copy, or a copy of one, brings into another layout.
@@ -357,6 +360,7 @@ class Vote {
   const std::vector<StepPlan>& steps_;
   std::vector<StepUses> uses_;  // by step
   std::vector<VariableUses> variables_;
+  std::vector<std::vector<int>> writers_;
   WeightLayouts result_;
 };
 
