@@ -19,8 +19,7 @@ Result<OpenedMachine> OpenHere(const PlanVerb& verb, const TrainOptions& options
   RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened, OpenMachine(choice, say));
   if (devices == 1) return opened;
   opened.PlanRanks(devices);
-  Result<SumTimes> sums =
-      PlannedSumTimes(devices, opened.backend->threads(), opened.machine.profile.id, say);
+  Result<SumTimes> sums = PlannedSumTimes(devices, opened.machine.profile.id, *opened.backend, say);
   if (sums.ok()) {
     opened.machine.sums = std::move(*sums);
   } else {

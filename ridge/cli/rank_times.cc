@@ -82,17 +82,24 @@ Result<SumTimes> TakeSumTimes(MpiCommunicator& ranks, const std::string& device,
   return times;
 }
 
-Result<SumTimes> PlannedSumTimes(int64_t ranks, int64_t threads, const std::string& device,
+Result<SumTimes> PlannedSumTimes(int64_t ranks, const std::string& device, Backend& backend,
                                  const std::function<void(const std::string&)>& say) {
   SumTimes key;
   key.device = device;
   key.ranks = ranks;
   Result<SumTimes> stored = StoredBy(key);
   if (stored.ok()) return stored;
+  if (backend.device().used_bytes()) {
+    return Status(ErrorCode::kUnavailable,
+                  fmt::format("{} of this kind have not exchanged here yet. hint: ridge train "
+                              "--device cuda --devices {} measures them",
+                              FormatCountOf(ranks, "GPU"), ranks));
+  }
   say(fmt::format("no times of sums over {} yet: measuring them", FormatCountOf(ranks, "rank")));
-  RIDGE_RETURN_IF_ERROR(OutputOfChild({"bench", "collective", "--quick", "--devices",
-                                       std::to_string(ranks), "--threads", std::to_string(threads)})
-                            .status());
+  RIDGE_RETURN_IF_ERROR(
+      OutputOfChild({"bench", "collective", "--quick", "--devices", std::to_string(ranks),
+                     "--threads", std::to_string(backend.threads())})
+          .status());
   return StoredBy(key);
 }
 

@@ -22,9 +22,10 @@ Result<SumTimes> SumTimesKey(MpiCommunicator& ranks, const std::string& device);
 Result<SumTimes> TakeSumTimes(MpiCommunicator& ranks, const std::string& device, Backend& backend,
                               const std::function<void(const std::string&)>& say);
 
-// The times of so many ranks of `threads` each on this machine, which are not started: stored ones,
-// else those that a child measures.  Fails with kFailed where it cannot, such as without an MPI.
-Result<SumTimes> PlannedSumTimes(int64_t ranks, int64_t threads, const std::string& device,
+// The times of so many ranks like `backend` on this machine, which are not started: stored ones,
+// else, of CPUs, those that a child measures.  Fails with kFailed where it cannot, such as without
+// an MPI, and with kUnavailable for GPUs.
+Result<SumTimes> PlannedSumTimes(int64_t ranks, const std::string& device, Backend& backend,
                                  const std::function<void(const std::string&)>& say);
 
 }  // namespace ridge::cli

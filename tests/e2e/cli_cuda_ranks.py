@@ -67,6 +67,18 @@ class Ranks(RidgeTest):
         self.assertRegex(done.stderr, r"ridge: ranks exchange by NCCL 2\.28\.3 \(.*/libnccl\.so\.2\)\n")
         self.assertRegex(done.stdout, r"\n  train: all_reduce of [0-9.]+ KiB, this rank sends [0-9.]+ KiB\n")
 
+    def test_a_plan_takes_the_times_that_a_training_measured(self):
+        self.gpus["XDG_CACHE_HOME"] = self.path("cache")
+        plan = ["plan", *MLP, *COMMON, "--devices", "2"]
+        done = self.ridge(*plan, env=self.gpus)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ridge: warning: the sums over the devices were not measured: 2 GPUs of this kind have not exchanged "
+                      "here yet. hint: ridge train --device cuda --devices 2 measures them\n", done.stderr)
+        self.train("run", 2, *MLP, "--steps", "1", XDG_CACHE_HOME=self.path("cache"))
+        done = self.ridge(*plan, env=self.gpus)
+        self.assertNotIn("warning", done.stderr)
+        self.assertRegex(done.stdout, r"\n  communication: .* \(Open MPI .*, measured 20")
+
     def test_a_list_says_which_gpus(self):
         done = self.ridge("train", *MLP, *COMMON, "--steps", "2", "--devices", "2,1", "--out", "run", env=self.gpus)
         self.assertEqual(done.returncode, 0, done.stderr)
