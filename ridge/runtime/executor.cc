@@ -321,7 +321,7 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
   if (IsTreeNode(node)) return CompileTreeNode(step, node);
   CompiledNode ready;
   if (IsMeshNode(node)) {
-    RIDGE_RETURN_IF_ERROR(CheckHostReaches(node, "a --mesh exchanges", "one device"));
+    RIDGE_RETURN_IF_ERROR(CheckHostReaches(node, "a --mesh exchanges", "--devices without --mesh"));
     ready.kernel =
         MakeMeshKernel(node, step.name, *program_.place, backend_, communicator_, collective_s_);
   } else {

@@ -115,6 +115,12 @@ class Ranks(RidgeTest):
         self.refused(5, "--wire bf16 is for memory that the host reaches. hint: --wire f32\n", 2, "--wire", "bf16")
         self.refused(5, "--overlap on exchanges on the host, which does not reach the memory of ", 2, "--overlap", "on")
 
+        done = self.ridge("train", *MLP, "--data", "synthetic", "--batch", "12", "--steps", "2", "--device", "cuda", "--mesh", "d=2",
+                          "--out", "refused", env=self.gpus)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("a --mesh exchanges on the host, which does not reach the memory of Test GPU 0. hint: --devices without "
+                      "--mesh\n", done.stderr)
+
     def test_an_nccl_that_fails_ends_all_ranks_with_its_reason(self):
         for call, text in (("ncclGetUniqueId:1:2", "ncclGetUniqueId failed: unhandled system error (2)"),
                            ("ncclCommInitRank:1:2", "ncclCommInitRank failed: unhandled system error (2)"),

@@ -28,14 +28,20 @@ void RunGroup(int ranks, const std::function<void(NcclGroup&, cuda::CudaDevice&)
   const Nccl nccl = Opened();
   const Result<cuda::NcclId> id = nccl.MakeId();
   ASSERT_TRUE(id.ok()) << id.status().message();
+  // The fake driver has all streams of the process in one list, which one thread changes.
+  std::vector<std::unique_ptr<cuda::CudaDevice>> devices;
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto device = cuda::CudaDevice::Open(first.driver, rank);
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    devices.push_back(std::move(*device));
+  }
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      auto device = cuda::CudaDevice::Open(first.driver, rank);
-      ASSERT_TRUE(device.ok()) << device.status().message();
-      auto group = NcclGroup::Join(nccl, **device, *id, rank, ranks);
+      cuda::CudaDevice& device = *devices[static_cast<size_t>(rank)];
+      auto group = NcclGroup::Join(nccl, device, *id, rank, ranks);
       ASSERT_TRUE(group.ok()) << group.status().message();
-      run(**group, **device);
+      run(**group, device);
     });
   }
   for (std::thread& thread : threads) thread.join();
