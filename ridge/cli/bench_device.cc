@@ -3,6 +3,7 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/measure.h"
+#include "ridge/cli/cuda_machine.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
@@ -91,12 +92,10 @@ Result<int> ShowProfile(const BenchDeviceVerb& verb, const Terminal& terminal,
 
 // Products of f32 that are rounded to TF32, where they are faster than exact ones: else the GPU, or
 // the library that is here, has none.
-Status AddTf32(const BenchDeviceVerb& verb, const DeviceRatesOptions& options,
+Status AddTf32(const OpenedMachine& opened, const DeviceRatesOptions& options,
                DeviceProfile& profile) {
-  MachineChoice choice = ChoiceOf(verb.machine);
-  choice.tf32 = true;
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine(choice, SayUnless(true)));
-  RIDGE_ASSIGN_OR_RETURN(const double rate, MeasureProducts(*opened.backend, DType::kF32, options));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> rounds, MakeTf32Backend(opened));
+  RIDGE_ASSIGN_OR_RETURN(const double rate, MeasureProducts(*rounds, DType::kF32, options));
   constexpr double kFaster = 1.2;
   if (rate > kFaster * profile.peak_flops_per_s["f32"]) profile.peak_flops_per_s["tf32"] = rate;
   return Status();
@@ -114,7 +113,7 @@ Result<int> RunBenchGpu(const BenchDeviceVerb& verb, const Terminal& terminal) {
   DeviceRatesOptions options;
   if (verb.quick) options.budget_s /= 10;
   RIDGE_RETURN_IF_ERROR(MeasureDeviceRates(*opened.backend, options, profile));
-  RIDGE_RETURN_IF_ERROR(AddTf32(verb, options, profile));
+  RIDGE_RETURN_IF_ERROR(AddTf32(opened, options, profile));
   profile.quick = verb.quick;
   profile.made_at = UtcText(WallSeconds());
   return ShowProfile(verb, terminal, profile);

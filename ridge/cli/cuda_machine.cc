@@ -105,6 +105,16 @@ std::unique_ptr<CounterSource> OpenCounters(const cuda::CudaDevice& device, int 
   return std::move(*nvml);
 }
 
+Result<std::unique_ptr<Backend>> MakeTf32Backend(const OpenedMachine& opened) {
+  auto& device = static_cast<cuda::CudaDevice&>(*opened.device);
+  RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
+                         cuda::KernelCompiler::Open(device.gpu(), cuda::CubinFolder()));
+  RIDGE_ASSIGN_OR_RETURN(cuda::KernelLibraries libraries,
+                         cuda::OpenLibraries(device, cuda::SearchForToolkit(),
+                                             [](const std::string&) {}, {.tf32 = true}));
+  return cuda::MakeCudaBackend(device, std::move(compiler), std::move(libraries), {});
+}
+
 Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
                                       const std::function<void(const std::string&)>& say) {
   const int ordinal = request.ordinal;

@@ -29,6 +29,10 @@ struct CudaMachineRequest {
   bool counters = false;         // for Machine::counters
 };
 
+// Kernels of the same GPU, whose products of f32 are rounded to TF32.  `opened` outlives them.
+// REQUIRES: OpenCudaMachine made it.
+Result<std::unique_ptr<Backend>> MakeTf32Backend(const OpenedMachine& opened);
+
 // Opens the driver, the GPU, its compiler and libraries.  What this takes of the GPU counts as the
 // runtime of every plan.  Fails as OpenGpu does.
 Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
