@@ -329,6 +329,13 @@ std::string Uses::Missing() const {
 
 Result<Left> Interpret(const Training& training) { return Interpreter(training).Run(); }
 
+// Sums of fewer slices than all, which mean nothing after a step and are as large as layouts want.
+bool HasPartialSums(const Program& program, size_t value) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [&](const StepPlan& step) {
+    return step.tree && step.tree->further == static_cast<int>(value);
+  });
+}
+
 Result<Left> Execute(const Training& training, const Setting& setting, const Machine& machine,
                      Uses& uses) {
   const PlanOptions options = {.in_place = setting.in_place,
@@ -345,7 +352,7 @@ Result<Left> Execute(const Training& training, const Setting& setting, const Mac
   RIDGE_RETURN_IF_ERROR(RunUpdates(training, *executor, left));
   const std::vector<PersistentValue>& persistent = executor->program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
-    if (persistent[i].kind == ValueKind::kInput) continue;
+    if (persistent[i].kind == ValueKind::kInput || HasPartialSums(executor->program(), i)) continue;
     RIDGE_ASSIGN_OR_RETURN(const void* data, executor->transfers().Read(i));
     left[persistent[i].name] = Numbers(persistent[i].type, data);
   }
