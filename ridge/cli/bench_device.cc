@@ -97,7 +97,7 @@ Status AddTf32(const OpenedMachine& opened, const DeviceRatesOptions& options,
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> rounds, MakeTf32Backend(opened));
   RIDGE_ASSIGN_OR_RETURN(const double rate, MeasureProducts(*rounds, DType::kF32, options));
   constexpr double kFaster = 1.2;
-  if (rate > kFaster * profile.peak_flops_per_s["f32"]) profile.peak_flops_per_s["tf32"] = rate;
+  if (rate > kFaster * profile.peak_flops_per_s["f32"]) profile.peak_flops_per_s[kTf32Peak] = rate;
   return Status();
 }
 

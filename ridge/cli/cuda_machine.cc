@@ -17,7 +17,6 @@ namespace ridge::cli {
 namespace {
 
 constexpr char kProducts[] = "matmul";
-constexpr char kTf32[] = "tf32";  // of a profile: products of f32 that are rounded to it
 
 struct PublishedGpu {
   DeviceProfile profile;
@@ -68,7 +67,7 @@ PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes
   profile.runtime_bytes = runtime_bytes;
   Result<DeviceProfile> measured = LoadProfile(profile.id);
   if (!measured.ok()) return known;
-  const auto rounded = measured->peak_flops_per_s.extract(kTf32);
+  const auto rounded = measured->peak_flops_per_s.extract(kTf32Peak);
   if (tf32 && rounded.empty()) return known;  // nothing was measured of it
   if (tf32) measured->peak_flops_per_s["f32"] = rounded.mapped();
   TakeMeasuredRates(std::move(*measured), profile);

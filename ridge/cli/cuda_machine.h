@@ -9,6 +9,9 @@
 
 namespace ridge::cli {
 
+// The peak of a profile for products of f32 that are rounded to TF32.
+inline constexpr char kTf32Peak[] = "tf32";
+
 // A GPU with its compiler.
 struct OpenedGpu {
   std::unique_ptr<cuda::CudaDevice> device;

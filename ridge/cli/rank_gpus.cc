@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "ridge/backend/cuda/gpus.h"
 #include "ridge/backend/cuda/nccl/nccl.h"

@@ -77,7 +77,7 @@ class Communicator {
   virtual Communicator* urgent() { return nullptr; }
 
   // The same ranks, for exchanges of memory of the device that the host does not reach; nullptr:
-  // nobody said.  It takes turns with this one, and outlives it.
+  // nobody said.  It takes turns with this one, and stays as long as such memory is exchanged.
   Communicator* of_device_memory() const { return of_device_memory_; }
   void SetOfDeviceMemory(Communicator* ranks) { of_device_memory_ = ranks; }
 

@@ -92,24 +92,21 @@ class Scheduler {
   std::vector<NodeId> order_;
 };
 
-// Moves products behind the gathers before which they stand and that do not need them.
+// Moves products that a gather does not need from before it to behind it.
 class GatherHider {
  public:
-  explicit GatherHider(const Graph& graph)
-      : graph_(graph), needed_(graph.nodes().size(), false), gathered_(graph.values().size()) {}
+  explicit GatherHider(const Graph& graph) : graph_(graph), needed_(graph.nodes().size(), false) {}
 
   std::vector<NodeId> Run(const std::vector<NodeId>& order) {
     for (const NodeId n : order) {
       const Node& node = graph_.node(n);
-      const bool reads = Reads(node);
       order_.push_back(n);
       if (node.op->gathers_slices) {
-        if (!open_) MoveBehind();
-        open_ = true;
-        gathered_[static_cast<size_t>(node.outputs[0])] = true;
+        if (unread_ == kNoValue) MoveBehind();
+        unread_ = node.outputs[0];
         free_ = order_.size();
-      } else if (open_ && reads) {
-        open_ = false;
+      } else if (ReadsGathered(node)) {
+        unread_ = kNoValue;
         free_ = order_.size();
       }
     }
@@ -117,10 +114,9 @@ class GatherHider {
   }
 
  private:
-  bool Reads(const Node& node) const {
-    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      return id != kNoValue && gathered_[static_cast<size_t>(id)];
-    });
+  bool ReadsGathered(const Node& node) const {
+    return unread_ != kNoValue &&
+           std::find(node.inputs.begin(), node.inputs.end(), unread_) != node.inputs.end();
   }
 
   // Of [free_, end), which ends with a gather: first what it needs and the gather, then the rest.
@@ -144,11 +140,10 @@ class GatherHider {
   }
 
   const Graph& graph_;
-  std::vector<bool> needed_;    // by node: some gather needs it
-  std::vector<bool> gathered_;  // by value
+  std::vector<bool> needed_;  // by node: some gather needs it
   std::vector<NodeId> order_;
-  size_t free_ = 0;    // what stands here or behind it may move
-  bool open_ = false;  // nobody has read the last gather
+  size_t free_ = 0;            // what stands here or behind it may move
+  ValueId unread_ = kNoValue;  // of the last gather, until a node reads it
 };
 
 bool Gathers(const Graph& graph) {

@@ -27,8 +27,7 @@ std::vector<Run> RunsIn(const SumBlock& block, const ByteRange& range) {
     const ByteRange own = {std::max(range.begin, values.offset_bytes), std::min(range.end, end)};
     if (own.begin >= own.end) continue;
     const bool follows = !runs.empty() && runs.back().dtype == values.dtype &&
-                         RoundUp(runs.back().bytes.end, kChunkLine) == own.begin &&
-                         own.end - runs.back().bytes.begin <= kMostBytes;
+                         RoundUp(runs.back().bytes.end, kChunkLine) == own.begin;
     if (follows) {
       runs.back().bytes.end = own.end;
     } else {

@@ -99,4 +99,13 @@ std::string PathOfLibrary(void* handle, const std::string& otherwise) {
   return known && map != nullptr && *map->l_name != '\0' ? map->l_name : otherwise;
 }
 
+Status LacksFunction(const std::string& path, const char* symbol, const std::string& wheel) {
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("{} has no {}. hint: pip install --upgrade {}", path, symbol, wheel));
+}
+
+std::string VersionOfNumber(int64_t number) {
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
+
 }  // namespace ridge::cuda

@@ -1,5 +1,8 @@
 // Libraries of CUDA's toolkit: where they are looked for, and how one is opened.
 #pragma once
+#include <dlfcn.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +32,17 @@ Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::s
 // The same for a library that the program can do without: fails with kUnsupported.
 Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& search, const std::string& name,
                                         const std::string& soname, const std::string& wheel);
+
+// Whether the library has the function.
+template <typename Function>
+bool FindFunction(void* library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, symbol));
+  return function != nullptr;
+}
+// Of kUnsupported: the library of this file is older than its interface.
+Status LacksFunction(const std::string& path, const char* symbol, const std::string& wheel);
+// "13.1.0" of 130100.
+std::string VersionOfNumber(int64_t number);
 
 // The file of an open library; `otherwise` where the loader does not know.
 std::string PathOfLibrary(void* handle, const std::string& otherwise);

@@ -1,6 +1,5 @@
 #include "ridge/backend/cuda/cublaslt/cublaslt.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,17 +9,11 @@ namespace {
 
 constexpr char kWheel[] = "nvidia-cublas";
 
-template <typename Function>
-bool FindIn(void* library, const char* symbol, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, symbol));
-  return function != nullptr;
-}
-
 // The name of a function that is not there; nullptr: all are.
 const char* FindAll(void* library, LtTable& table) {
   const char* missing = nullptr;
-#define RIDGE_CUBLASLT_FIND(name, ...)                                      \
-  if (!FindIn(library, "cublasLt" #name, table.name) && missing == nullptr) \
+#define RIDGE_CUBLASLT_FIND(name, ...)                                            \
+  if (!FindFunction(library, "cublasLt" #name, table.name) && missing == nullptr) \
     missing = "cublasLt" #name;
   RIDGE_CUBLASLT_FUNCTIONS(RIDGE_CUBLASLT_FIND)
   RIDGE_CUBLASLT_FIND(GetVersion)
@@ -36,13 +29,9 @@ Result<CublasLt> CublasLt::Open(const LibrarySearch& search) {
                          OpenOptionalLibrary(search, "cuBLASLt", "libcublasLt.so.13", kWheel));
   CublasLt lt;
   lt.path = library.path;
-  if (const char* missing = FindAll(library.handle, lt); missing != nullptr) {
-    return Status(
-        ErrorCode::kUnsupported,
-        fmt::format("{} has no {}. hint: pip install --upgrade {}", lt.path, missing, kWheel));
-  }
-  const size_t number = lt.GetVersion();
-  lt.version = fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  if (const char* missing = FindAll(library.handle, lt); missing != nullptr)
+    return LacksFunction(lt.path, missing, kWheel);
+  lt.version = VersionOfNumber(static_cast<int64_t>(lt.GetVersion()));
   return lt;
 }
 

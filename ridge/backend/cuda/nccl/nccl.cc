@@ -1,6 +1,5 @@
 #include "ridge/backend/cuda/nccl/nccl.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <utility>
@@ -10,26 +9,16 @@ namespace {
 
 constexpr char kWheel[] = "nvidia-nccl-cu13";
 
-template <typename Function>
-bool FindIn(void* library, const char* symbol, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, symbol));
-  return function != nullptr;
-}
-
 // The name of a function that is not there; nullptr: all are.
 const char* FindAll(void* library, NcclTable& table) {
   const char* missing = nullptr;
-#define RIDGE_NCCL_FIND(name, ...) \
-  if (!FindIn(library, "nccl" #name, table.name) && missing == nullptr) missing = "nccl" #name;
+#define RIDGE_NCCL_FIND(name, ...)                                            \
+  if (!FindFunction(library, "nccl" #name, table.name) && missing == nullptr) \
+    missing = "nccl" #name;
   RIDGE_NCCL_FUNCTIONS(RIDGE_NCCL_FIND)
   RIDGE_NCCL_FIND(GetErrorString)
 #undef RIDGE_NCCL_FIND
   return missing;
-}
-
-// 22803: 2.28.3.
-std::string VersionText(int number) {
-  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }
 
 }  // namespace
@@ -39,14 +28,11 @@ Result<Nccl> Nccl::Open(const LibrarySearch& search) {
                          OpenOptionalLibrary(search, "NCCL", "libnccl.so.2", kWheel));
   Nccl nccl;
   nccl.path = library.path;
-  if (const char* missing = FindAll(library.handle, nccl); missing != nullptr) {
-    return Status(
-        ErrorCode::kUnsupported,
-        fmt::format("{} has no {}. hint: pip install --upgrade {}", nccl.path, missing, kWheel));
-  }
+  if (const char* missing = FindAll(library.handle, nccl); missing != nullptr)
+    return LacksFunction(nccl.path, missing, kWheel);
   int number = 0;
   RIDGE_RETURN_IF_ERROR(RIDGE_NCCL(nccl, GetVersion, &number));
-  nccl.version = VersionText(number);
+  nccl.version = VersionOfNumber(number);
   return nccl;
 }
 
