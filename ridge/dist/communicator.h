@@ -88,9 +88,22 @@ class Communicator {
   // (nullptr: an agreement).  `collective` outlives the communicator.  Both cost a few stores.
   virtual void Tell(const RankDoing& /*doing*/) {}
   virtual void Name(const char* /*collective*/) {}
+  // Between the two this rank waits in an exchange that moves `bytes` by other means than
+  // Exchange(): a rank that is late then ends the job as it does there, or, where this one cannot
+  // return, from another thread.  All ranks make the same calls in the same order.
+  virtual void Enter(int64_t /*bytes*/) {}
+  virtual void Leave() {}
 
  private:
   Communicator* of_device_memory_ = nullptr;
 };
+
+// Payload that an exchange sends and receives at this rank.
+inline int64_t PayloadBytes(const std::vector<std::span<const std::byte>>& sends,
+                            const std::vector<std::span<std::byte>>& receives) {
+  int64_t bytes = 0;
+  for (size_t r = 0; r < sends.size(); ++r) bytes += std::ssize(sends[r]) + std::ssize(receives[r]);
+  return bytes;
+}
 
 }  // namespace ridge

@@ -115,9 +115,7 @@ Status MpiCommunicator::BeginIn(Channel& channel,
                                 const std::vector<std::span<const std::byte>>& sends,
                                 const std::vector<std::span<std::byte>>& receives) {
   channel.delay.Wait();
-  channel.bytes = 0;
-  for (size_t r = 0; r < sends.size(); ++r)
-    channel.bytes += std::ssize(sends[r]) + std::ssize(receives[r]);
+  channel.bytes = PayloadBytes(sends, receives);
   const std::lock_guard lock(mutex_);
   if (failed_.ok()) failed_ = channel.exchange.Start(sends, receives, channel.patient);
   return failed_;

@@ -60,6 +60,12 @@ class MpiCommunicator final : public Communicator {
     if (watcher_ != nullptr) watcher_->Tell(doing);
   }
   void Name(const char* collective) override { NameOf(usual_, collective); }
+  void Enter(int64_t bytes) override {
+    if (watcher_ != nullptr) watcher_->Enter(bytes);
+  }
+  void Leave() override {
+    if (watcher_ != nullptr) watcher_->Leave();
+  }
 
   // Whether a late rank ended the job.
   bool late() const { return watcher_ != nullptr && watcher_->ends(); }

@@ -1,7 +1,5 @@
 #include "ridge/runtime/nccl_ranks.h"
 
-#include "ridge/dist/gather.h"
-
 namespace ridge {
 namespace {
 
@@ -21,11 +19,16 @@ class NcclRanks : public Communicator {
 
   Status Exchange(const std::vector<std::span<const std::byte>>& sends,
                   const std::vector<std::span<std::byte>>& receives) override {
-    RIDGE_RETURN_IF_ERROR(group_->Exchange(sends, receives));
-    const Status met = Barrier(ranks_);
-    if (!met.ok()) group_->Abort();  // else its work would wait for ever
-    RIDGE_RETURN_IF_ERROR(met);
-    return stream_.Synchronize();
+    RIDGE_RETURN_IF_ERROR(stream_.Synchronize());  // until then it computes, as long as planned
+    ranks_.Enter(PayloadBytes(sends, receives));
+    Status moved = group_->Exchange(sends, receives);
+    if (moved.ok()) moved = stream_.Synchronize();
+    if (!moved.ok()) {
+      group_->Abort();  // else its work would wait for ever
+      return moved;
+    }
+    ranks_.Leave();
+    return Status();
   }
 
  private:

@@ -7,9 +7,9 @@
 
 namespace ridge {
 
-// The ranks of `ranks`, each with its place in `group`, for spans of GPU memory.  When an exchange
-// is enqueued everywhere, the hosts meet by `ranks`, which names a rank that is late: NCCL waits
-// without a word.  `ranks` outlives the result.
+// The ranks of `ranks`, each with its place in `group`, for spans of GPU memory.  NCCL waits
+// without a word, so `ranks` is told when this one waits in an exchange, and names a rank that is
+// late. `ranks` outlives the result.
 std::unique_ptr<Communicator> RanksOfGroup(Communicator& ranks,
                                            std::unique_ptr<cuda::NcclGroup> group, Stream& stream);
 
