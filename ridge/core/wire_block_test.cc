@@ -36,5 +36,27 @@ TEST(WireBlockTest, AllNarrowSendsHalf) {
   }
 }
 
+TEST(WireBlockTest, SegmentsAreTheBlockAndNeedMemoryOfOne) {
+  const WireBlock block = {1000 * 64, {{64, 500 * 64}}, 300 * 64};
+  const std::vector<ByteRange> segments = block.Segments();
+  ASSERT_EQ(segments.size(), 4U);
+  EXPECT_EQ(segments[0], (ByteRange{0, 300 * 64}));
+  EXPECT_EQ(segments[3], (ByteRange{900 * 64, 1000 * 64}));
+  EXPECT_EQ(WireBlock{}.Segments().size(), 1U);
+
+  const WireBlock wide = {block.bytes, {}, block.segment_bytes};
+  for (const int ranks : {2, 3, 8}) {
+    int64_t received = 0, chunks = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (const ByteRange& segment : segments) chunks += ChunkIn(segment, rank, ranks).bytes();
+      received += ReceivedBytes({ranks, rank, ranks}, wide);
+    }
+    EXPECT_EQ(chunks, block.bytes);
+    EXPECT_EQ(received, (ranks - 1) * block.bytes);
+    EXPECT_LE(SumScratchBytes({ranks, 0, ranks}, wide), block.segment_bytes);
+    EXPECT_GT(SumScratchBytes({ranks, 0, ranks}, {block.bytes}), 2 * 300 * 64 / ranks);
+  }
+}
+
 }  // namespace
 }  // namespace ridge

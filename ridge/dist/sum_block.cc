@@ -47,6 +47,7 @@ void AddAs(DType dtype, const std::byte* a, const std::byte* b, std::byte* to, i
 
 WireBlock SumBlock::wire() const {
   WireBlock wire;
+  wire.segment_bytes = segment_bytes;
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t end = i + 1 < values.size() ? values[i + 1].offset_bytes : bytes;
     wire.Add(end - wire.bytes, values[i].narrow);

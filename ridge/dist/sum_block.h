@@ -21,6 +21,7 @@ struct SumBlock {
   };
   std::vector<Values> values;  // by offset; what lies between is not touched
   int64_t bytes = 0;           // a multiple of kChunkLine
+  int64_t segment_bytes = 0;   // WireBlock's
 
   // A narrow range goes on to the next values.
   WireBlock wire() const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "ridge/core/rounding.h"
 
@@ -34,7 +35,6 @@ TreeSum::TreeSum(Communicator& communicator, const SliceShare& share, SumBlock b
       wire_(block_.wire()),
       packs_(!wire_.goes_as_it_lies()),
       place_(std::move(place)),
-      chunk_(ChunkOf(share.rank, share.ranks, block_.bytes)),
       sends_(Index(share.ranks)),
       receives_(Index(share.ranks)) {
   RIDGE_CHECK(communicator.rank() == share.rank && communicator.size() == share.ranks,
@@ -42,36 +42,44 @@ TreeSum::TreeSum(Communicator& communicator, const SliceShare& share, SumBlock b
   for (int rank = 0; rank < share.ranks; ++rank)
     parts_.push_back(PartsOf(share.OwnedBy(rank), share.slices));
   RIDGE_CHECK(place_.parts.size() == parts_[Index(share.rank)].size(), "every part has a place");
-  PlaceAddends();
-  ListAdditions();
+  for (const ByteRange& all : wire_.Segments()) segments_.push_back(SegmentOf(all));
 }
 
-// Received parts have room for a chunk, one behind the other; behind them is the packed block.
-void TreeSum::PlaceAddends() {
+TreeSum::Segment TreeSum::SegmentOf(const ByteRange& all) const {
+  Segment segment;
+  segment.all = all;
+  segment.own = ChunkIn(all, share_.rank, share_.ranks);
+  PlaceAddends(segment);
+  ListAdditions(segment);
+  return segment;
+}
+
+// Received parts have room for a chunk, one behind the other; behind them is the packed segment.
+void TreeSum::PlaceAddends(Segment& segment) const {
   std::byte* next = place_.scratch;
   for (int rank = 0; rank < share_.ranks; ++rank) {
-    addends_.emplace_back();
+    std::vector<Addend>& addends = segment.addends.emplace_back();
     for (size_t k = 0; k < parts_[Index(rank)].size(); ++k) {
       const bool own = rank == share_.rank;
-      std::byte* received = next - wire_.WireOffset(chunk_.begin);
-      addends_.back().push_back(own ? Addend{place_.parts[k]} : Addend{received, packs_});
-      if (!own) next += wire_.WireBytes(chunk_);
+      std::byte* received = next - wire_.WireOffset(segment.own.begin);
+      addends.push_back(own ? Addend{place_.parts[k]} : Addend{received, packs_});
+      if (!own) next += wire_.WireBytes(segment.own);
     }
   }
-  packed_ = next;
+  segment.packed = next - wire_.WireOffset(segment.all.begin);
 }
 
 // The parts of all ranks as a stack: its last two are added while they make a node.
-void TreeSum::ListAdditions() {
+void TreeSum::ListAdditions(Segment& segment) const {
   std::vector<SliceRange> sums;
   std::vector<Addend> at;
   for (size_t rank = 0; rank < parts_.size(); ++rank) {
     for (size_t k = 0; k < parts_[rank].size(); ++k) {
       sums.push_back(parts_[rank][k]);
-      at.push_back(addends_[rank][k]);
+      at.push_back(segment.addends[rank][k]);
       while (sums.size() > 1 &&
              IsNode({sums[sums.size() - 2].first, sums.back().end}, share_.slices)) {
-        additions_.push_back({at[at.size() - 2], at.back(), at[at.size() - 2]});
+        segment.additions.push_back({at[at.size() - 2], at.back(), at[at.size() - 2]});
         sums[sums.size() - 2].end = sums.back().end;
         sums.pop_back();
         at.pop_back();
@@ -79,7 +87,7 @@ void TreeSum::ListAdditions() {
     }
   }
   RIDGE_CHECK(sums.size() == 1, "the parts of all ranks are one sum");
-  if (!additions_.empty()) additions_.back().to = {place_.parts.front()};
+  if (!segment.additions.empty()) segment.additions.back().to = {place_.parts.front()};
 }
 
 void TreeSum::ClearSpans() {
@@ -88,57 +96,64 @@ void TreeSum::ClearSpans() {
 }
 
 Status TreeSum::Run(const Team& team) {
-  RIDGE_RETURN_IF_ERROR(Send(team));
-  team([this](int piece, int pieces) { Combine(piece, pieces); });
-  RIDGE_RETURN_IF_ERROR(Gather());
-  if (packs_) team([this](int piece, int pieces) { Unpack(piece, pieces); });
+  for (const Segment& segment : segments_) RIDGE_RETURN_IF_ERROR(RunSegment(segment, team));
+  return Status();
+}
+
+Status TreeSum::RunSegment(const Segment& segment, const Team& team) {
+  RIDGE_RETURN_IF_ERROR(Send(segment, team));
+  team([&](int piece, int pieces) { Combine(segment, piece, pieces); });
+  RIDGE_RETURN_IF_ERROR(Gather(segment));
+  if (packs_) team([&](int piece, int pieces) { Unpack(segment, piece, pieces); });
   return Status();
 }
 
 Status TreeSum::Run(const Add& add) {
-  RIDGE_CHECK(!packs_, "what is packed is packed on the host");
-  RIDGE_RETURN_IF_ERROR(Send(Team()));
-  for (const Addition& addition : additions_)
+  RIDGE_CHECK(!packs_ && segments_.size() == 1, "the device has the block as it lies, and whole");
+  const Segment& block = segments_.front();
+  RIDGE_RETURN_IF_ERROR(Send(block, Team()));
+  for (const Addition& addition : block.additions)
     RIDGE_RETURN_IF_ERROR(add(addition.left.at, addition.right.at, addition.to.at));
-  return Gather();
+  return Gather(block);
 }
 
-Status TreeSum::Send(const Team& team) {
+Status TreeSum::Send(const Segment& segment, const Team& team) {
   size_t rounds = 0;
   for (const std::vector<SliceRange>& of_rank : parts_) rounds = std::max(rounds, of_rank.size());
   for (size_t k = 0; k < rounds; ++k) {
-    if (packs_ && k < place_.parts.size())
-      team([this, k](int piece, int pieces) { Pack(k, piece, pieces); });
-    RIDGE_RETURN_IF_ERROR(SendRound(k));
+    const auto pack = [&](int piece, int pieces) { Pack(segment, k, piece, pieces); };
+    if (packs_ && k < place_.parts.size()) team(std::cref(pack));  // a copy would be allocated
+    RIDGE_RETURN_IF_ERROR(SendRound(segment, k));
   }
   return Status();
 }
 
-Status TreeSum::SendRound(size_t k) {
+Status TreeSum::SendRound(const Segment& segment, size_t k) {
   ClearSpans();
   for (int other = 0; other < share_.ranks; ++other) {
     if (other == share_.rank) continue;
-    const ByteRange theirs = ChunkOf(other, share_.ranks, block_.bytes);
-    if (k < place_.parts.size()) sends_[Index(other)] = Sent(Outgoing(place_.parts[k]), theirs);
+    if (k < place_.parts.size()) {
+      sends_[Index(other)] = Sent(Outgoing(segment, place_.parts[k]), ChunkOfRank(segment, other));
+    }
     if (k < parts_[Index(other)].size())
-      receives_[Index(other)] = Sent(addends_[Index(other)][k].at, chunk_);
+      receives_[Index(other)] = Sent(segment.addends[Index(other)][k].at, segment.own);
   }
   return communicator_.Exchange(sends_, receives_);
 }
 
 // What the others add up of part k.
-void TreeSum::Pack(size_t k, int piece, int pieces) const {
+void TreeSum::Pack(const Segment& segment, size_t k, int piece, int pieces) const {
   const auto pack = [&](int64_t begin, int64_t end) {
-    PackSums(wire_, begin, end, place_.parts[k], packed_);
+    PackSums(wire_, begin, end, place_.parts[k], segment.packed);
   };
-  ForEachTile({0, chunk_.begin}, piece, pieces, pack);
-  ForEachTile({chunk_.end, block_.bytes}, piece, pieces, pack);
+  ForEachTile({segment.all.begin, segment.own.begin}, piece, pieces, pack);
+  ForEachTile({segment.own.end, segment.all.end}, piece, pieces, pack);
 }
 
-void TreeSum::Combine(int piece, int pieces) const {
-  ForEachTile(chunk_, piece, pieces, [&](int64_t begin, int64_t end) {
-    for (const Addition& addition : additions_) AddTile(addition, begin, end);
-    if (packs_) PackSums(wire_, begin, end, place_.parts.front(), packed_);
+void TreeSum::Combine(const Segment& segment, int piece, int pieces) const {
+  ForEachTile(segment.own, piece, pieces, [&](int64_t begin, int64_t end) {
+    for (const Addition& addition : segment.additions) AddTile(addition, begin, end);
+    if (packs_) PackSums(wire_, begin, end, place_.parts.front(), segment.packed);
   });
 }
 
@@ -158,24 +173,24 @@ void TreeSum::AddTile(const Addition& addition, int64_t begin, int64_t end) cons
   if (addition.to.packed) PackSums(wire_, begin, end, to, addition.to.at);
 }
 
-Status TreeSum::Gather() {
+Status TreeSum::Gather(const Segment& segment) {
   ClearSpans();
-  std::byte* sum = Outgoing(place_.parts.front());
+  std::byte* sum = Outgoing(segment, place_.parts.front());
   for (int other = 0; other < share_.ranks; ++other) {
     if (other == share_.rank) continue;
-    sends_[Index(other)] = Sent(sum, chunk_);
-    receives_[Index(other)] = Sent(sum, ChunkOf(other, share_.ranks, block_.bytes));
+    sends_[Index(other)] = Sent(sum, segment.own);
+    receives_[Index(other)] = Sent(sum, ChunkOfRank(segment, other));
   }
   return communicator_.Exchange(sends_, receives_);
 }
 
 // The others' chunks of the sum.
-void TreeSum::Unpack(int piece, int pieces) const {
+void TreeSum::Unpack(const Segment& segment, int piece, int pieces) const {
   const auto unpack = [&](int64_t begin, int64_t end) {
-    UnpackSums(wire_, begin, end, packed_, place_.parts.front());
+    UnpackSums(wire_, begin, end, segment.packed, place_.parts.front());
   };
-  ForEachTile({0, chunk_.begin}, piece, pieces, unpack);
-  ForEachTile({chunk_.end, block_.bytes}, piece, pieces, unpack);
+  ForEachTile({segment.all.begin, segment.own.begin}, piece, pieces, unpack);
+  ForEachTile({segment.own.end, segment.all.end}, piece, pieces, unpack);
 }
 
 }  // namespace ridge

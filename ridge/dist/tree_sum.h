@@ -4,6 +4,7 @@
 //   Combine  rank j adds up chunk j by the tree, never in the order in which parts came
 //   Gather   every rank sends its chunk of the sum to all others
 //
+// So it goes through one segment of the block after another (WireBlock::Segments).
 // Afterwards the sum lies in the first part's place, on every rank; the other parts mean nothing.
 // Narrow values (SumBlock) are packed before they are sent, and unpacked where they are added.
 // The constructor allocates; Run() allocates nothing.  Not thread-safe.
@@ -33,11 +34,12 @@ class TreeSum {
 
   Status Run(const Team& team);
   // The same in memory that the host does not reach: `add` adds the bytes of chunk() of two blocks,
-  // whose starts it is given, into a third, which may be one of them.  REQUIRES: nothing is narrow.
+  // whose starts it is given, into a third, which may be one of them.  REQUIRES: nothing is narrow,
+  // and the block is one segment.
   using Add = std::function<Status(const std::byte* left, const std::byte* right, std::byte* to)>;
   Status Run(const Add& add);
-  // Of the block, that this rank adds up.
-  const ByteRange& chunk() const { return chunk_; }
+  // Of the block, that this rank adds up.  REQUIRES: it is one segment.
+  const ByteRange& chunk() const { return segments_.front().own; }
 
  private:
   // A part, or a sum of parts: where the block would begin, as it lies or as it is sent.
@@ -50,18 +52,34 @@ class TreeSum {
     Addend left, right, to;
   };
 
-  void PlaceAddends();
-  void ListAdditions();
+  // Of the block, that is summed at a time.
+  struct Segment {
+    ByteRange all, own;                        // own: the chunk that this rank adds up
+    std::vector<std::vector<Addend>> addends;  // by rank and part
+    std::vector<Addition> additions;
+    std::byte* packed =
+        nullptr;  // where the block would begin as it is sent, if that is another one
+  };
+
+  Segment SegmentOf(const ByteRange& all) const;
+  void PlaceAddends(Segment& segment) const;
+  void ListAdditions(Segment& segment) const;
+  ByteRange ChunkOfRank(const Segment& segment, int rank) const {
+    return ChunkIn(segment.all, rank, share_.ranks);
+  }
   void ClearSpans();
-  Status Send(const Team& team);
-  Status SendRound(size_t k);
-  void Pack(size_t k, int piece, int pieces) const;
-  void Combine(int piece, int pieces) const;
+  Status RunSegment(const Segment& segment, const Team& team);
+  Status Send(const Segment& segment, const Team& team);
+  Status SendRound(const Segment& segment, size_t k);
+  void Pack(const Segment& segment, size_t k, int piece, int pieces) const;
+  void Combine(const Segment& segment, int piece, int pieces) const;
   void AddTile(const Addition& addition, int64_t begin, int64_t end) const;
-  Status Gather();
-  void Unpack(int piece, int pieces) const;
+  Status Gather(const Segment& segment);
+  void Unpack(const Segment& segment, int piece, int pieces) const;
   // What is sent of the own block, or received into it: the block itself, or packed.
-  std::byte* Outgoing(std::byte* part) const { return packs_ ? packed_ : part; }
+  std::byte* Outgoing(const Segment& segment, std::byte* part) const {
+    return packs_ ? segment.packed : part;
+  }
   std::span<std::byte> Sent(std::byte* start, const ByteRange& chunk) const {
     return {start + wire_.WireOffset(chunk.begin), static_cast<size_t>(wire_.WireBytes(chunk))};
   }
@@ -72,11 +90,8 @@ class TreeSum {
   const WireBlock wire_;
   const bool packs_;
   const Place place_;
-  const ByteRange chunk_;                       // that this rank adds up
-  std::byte* packed_ = nullptr;                 // a block as it is sent, if that is another one
   std::vector<std::vector<SliceRange>> parts_;  // by rank
-  std::vector<std::vector<Addend>> addends_;    // by rank and part
-  std::vector<Addition> additions_;
+  std::vector<Segment> segments_;
   std::vector<std::span<const std::byte>> sends_;
   std::vector<std::span<std::byte>> receives_;
 };

@@ -15,8 +15,9 @@ namespace ridge {
 namespace {
 
 // 1000 f32, 3 f64, 5 i64 and 2100 f32 that may be narrow, each from a new line on.
-SumBlock Block(bool narrow = false) {
+SumBlock Block(bool narrow = false, int64_t segment_bytes = 0) {
   SumBlock block;
+  block.segment_bytes = segment_bytes;
   block.values = {{0, 1000, DType::kF32, narrow},
                   {4032, 3, DType::kF64},
                   {4096, 5, DType::kI64},
@@ -56,8 +57,9 @@ std::vector<Bytes> PartsOfRank(const SliceShare& share, const SumBlock& block) {
 }
 
 // The sum as every rank has it.
-std::vector<Bytes> SumsOf(int64_t slices, int ranks, int most_delay_us, bool narrow = false) {
-  const SumBlock block = Block(narrow);
+std::vector<Bytes> SumsOf(int64_t slices, int ranks, int most_delay_us, bool narrow = false,
+                          int64_t segment_bytes = 0) {
+  const SumBlock block = Block(narrow, segment_bytes);
   std::vector<Bytes> sums(static_cast<size_t>(ranks));
   RunRanks(
       ranks,
@@ -97,6 +99,16 @@ TEST(TreeSumTest, TheBitsDoNotDependOnTheNumberOfRanks) {
         for (const Bytes& sum : SumsOf(slices, ranks, /*most_delay_us=*/300, narrow))
           EXPECT_EQ(BitsOf(sum), BitsOf(alone)) << slices << " slices on " << ranks << " ranks";
       }
+    }
+  }
+}
+
+TEST(TreeSumTest, TheBitsDoNotDependOnTheSegments) {
+  for (const bool narrow : {false, true}) {
+    const Bytes alone = SumsOf(11, 1, 0, narrow).front();
+    for (const int64_t segment_bytes : {64, 832, 4160, 12608, 65536}) {
+      for (const Bytes& sum : SumsOf(11, 3, /*most_delay_us=*/20, narrow, segment_bytes))
+        EXPECT_EQ(BitsOf(sum), BitsOf(alone)) << "segments of " << segment_bytes << " bytes";
     }
   }
 }

@@ -71,6 +71,7 @@ struct MemorySpace {
   int64_t alignment_bytes = 64;  // of every value and workspace: a power of two
   int64_t page_bytes = 4096;     // it has memory by the page; a multiple of the alignment
   bool shared = true;            // with other programs: bytes that are left free are worth time
+  bool host_visible = true;      // the host follows its addresses
 
   int64_t Aligned(int64_t bytes) const { return RoundUp(bytes, alignment_bytes); }
 };

@@ -27,17 +27,19 @@ class TimedSum {
                                                   int64_t bytes, bool bf16) {
     std::unique_ptr<TimedSum> sum(new TimedSum(ranks, over, backend, threads, memory, bytes, bf16));
     if (!memory.host_visible()) {
-      RIDGE_ASSIGN_OR_RETURN(
-          sum->adder_, BlockAdder::Create(backend, BlockOf(bytes, bf16), {sum->sum_.chunk()}));
+      RIDGE_ASSIGN_OR_RETURN(sum->adder_,
+                             BlockAdder::Create(backend, sum->block_, {sum->sum_.chunk()}));
     }
     return sum;
   }
 
-  // Of either type.
+  // Of either type, in one segment or several.
   static int64_t BytesFor(const Communicator& ranks, int64_t bytes) {
     const SliceShare share = ShareOf(ranks);
-    return bytes + std::max(SumScratchBytes(share, {bytes}),
-                            SumScratchBytes(share, BlockOf(bytes, /*bf16=*/true).wire()));
+    const auto scratch = [&](bool bf16) {
+      return SumScratchBytes(share, BlockOf(bytes, bf16, /*segment_bytes=*/0).wire());
+    };
+    return bytes + std::max(scratch(false), scratch(true));
   }
 
   // Of this rank.
@@ -57,8 +59,8 @@ class TimedSum {
         threads_(threads),
         values_(reinterpret_cast<float*>(memory.data())),
         count_(bytes / static_cast<int64_t>(sizeof(float))),
-        sum_(over, ShareOf(ranks), BlockOf(bytes, bf16), {{memory.data()}, memory.data() + bytes}) {
-  }
+        block_(BlockOf(bytes, bf16, memory.host_visible() ? kSegmentBytes : 0)),
+        sum_(over, ShareOf(ranks), block_, {{memory.data()}, memory.data() + bytes}) {}
 
   Status RunOnHost() {
     return sum_.Run([this](const TreeSum::Work& work) {
@@ -78,8 +80,10 @@ class TimedSum {
   static SliceShare ShareOf(const Communicator& ranks) {
     return {ranks.size(), ranks.rank(), ranks.size()};
   }
-  static SumBlock BlockOf(int64_t bytes, bool bf16) {
-    return {{{0, bytes / static_cast<int64_t>(sizeof(float)), DType::kF32, bf16}}, bytes};
+  static SumBlock BlockOf(int64_t bytes, bool bf16, int64_t segment_bytes) {
+    return {{{0, bytes / static_cast<int64_t>(sizeof(float)), DType::kF32, bf16}},
+            bytes,
+            segment_bytes};
   }
 
   Communicator& ranks_;
@@ -87,6 +91,7 @@ class TimedSum {
   const int threads_;
   float* const values_;
   const int64_t count_;
+  const SumBlock block_;
   TreeSum sum_;
   std::optional<BlockAdder> adder_;  // where the host does not reach the memory
 };

@@ -134,6 +134,7 @@ struct TreePlan {
   std::vector<SliceFold> folds;  // by slice
   DType wire = DType::kF32;      // NamedGraph::wire
   int64_t block_bytes = 0;
+  int64_t segment_bytes = 0;     // WireBlock's, of each block that is sent
   std::vector<int> narrow = {};  // of the sums, those that are rounded to it
   int further = -1;  // persistent index of the blocks at positions 1, 2, ...; -1: there are none
 };

@@ -190,7 +190,7 @@ class TreeNodes {
   PlannedNode SumNode(const char* op, const char* kernel, const std::vector<int>& sums) const {
     const SliceShare& share = step_.tree->share;
     const int64_t bytes = BytesOf(sums);
-    const WireBlock wire = WireBlockOf(program_, sums, step_.tree->narrow);
+    const WireBlock wire = WireBlockOf(program_, *step_.tree, sums);
     const int64_t received = ReceivedBytes(share, wire);
     PlannedNode node = NodeOf(step_, op, kernel);
     // Every byte that is sent is read and written once more by who receives it, and what is packed
@@ -474,6 +474,8 @@ void FormTreeSums(Program& program, bool overlap) {
     RIDGE_CHECK(program.memory.alignment_bytes % kChunkLine == 0, "sums begin with a line");
     TreePlan& tree = *step.tree;
     tree.block_bytes = SumBytes(program, step.sums);
+    // Beside a step a bucket leaves whole: the next segment would wait for this one's sum.
+    if (!overlap && program.memory.host_visible) tree.segment_bytes = kSegmentBytes;
     if (tree.wire != DType::kF32) tree.narrow = NarrowSums(program, step);
     const int64_t blocks = PositionsOf(tree.folds) - 1;
     if (blocks > 0) {
@@ -507,11 +509,12 @@ std::vector<int> NarrowSums(const Program& program, const StepPlan& step) {
   return narrow;
 }
 
-WireBlock WireBlockOf(const Program& program, const std::vector<int>& sums,
-                      const std::vector<int>& narrow) {
+WireBlock WireBlockOf(const Program& program, const TreePlan& tree, const std::vector<int>& sums) {
   WireBlock block;
+  block.segment_bytes = tree.segment_bytes;
   for (const int sum : sums) {
-    const bool as_bf16 = std::find(narrow.begin(), narrow.end(), sum) != narrow.end();
+    const bool as_bf16 =
+        std::find(tree.narrow.begin(), tree.narrow.end(), sum) != tree.narrow.end();
     block.Add(SumBytes(program, {sum}), as_bf16);
   }
   return block;
@@ -560,7 +563,7 @@ Collective CollectiveOf(const Program& program, const StepPlan& step, const Plan
   const SliceShare& share = step.tree->share;
   if (!IsGather(node)) {
     one.op = kAllReduce;
-    const WireBlock wire = WireBlockOf(program, node.sums, step.tree->narrow);
+    const WireBlock wire = WireBlockOf(program, *step.tree, node.sums);
     one.bytes = wire.bytes;
     one.sent_bytes = SentBytes(share, wire);
   } else {

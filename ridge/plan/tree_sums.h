@@ -65,10 +65,8 @@ std::string ExchangeOrder(const Program& program);
 // The f32 sums that are gradients, and no outputs: losses and counts stay exact.
 std::vector<int> NarrowSums(const Program& program, const StepPlan& step);
 
-// These sums as ranks send them, `narrow` of them as bf16.  REQUIRES: they lie side by side, in
-// this order.
-WireBlock WireBlockOf(const Program& program, const std::vector<int>& sums,
-                      const std::vector<int>& narrow);
+// These sums of a step as ranks send them.  REQUIRES: they lie side by side, in this order.
+WireBlock WireBlockOf(const Program& program, const TreePlan& tree, const std::vector<int>& sums);
 
 // Nodes that ranks run together: those of an operator in one step.
 struct Collective {

@@ -283,6 +283,7 @@ SumBlock TreeMemory::block() const {
         {SumOffset(program, step, sum, 0) - begin, elements, value.type.dtype, rounded});
   }
   block.bytes = step.tree->block_bytes;
+  block.segment_bytes = step.tree->segment_bytes;
   return block;
 }
 
@@ -323,8 +324,9 @@ struct Bucket {
 Bucket BucketOf(const TreeMemory& memory, const std::vector<int>& sums) {
   const std::vector<ByteRange> ranges = memory.RangesOf(sums);
   RIDGE_CHECK(ranges.size() == 1, "a bucket's sums lie side by side");
-  Bucket bucket = {{{}, ranges.front().bytes()}, ranges.front().begin};
-  for (SumBlock::Values values : memory.block().values) {
+  SumBlock whole = memory.block();
+  Bucket bucket = {{{}, ranges.front().bytes(), whole.segment_bytes}, ranges.front().begin};
+  for (SumBlock::Values values : whole.values) {
     values.offset_bytes -= bucket.begin_bytes;
     if (values.offset_bytes >= 0 && values.offset_bytes < bucket.block.bytes)
       bucket.block.values.push_back(values);

@@ -25,7 +25,8 @@ struct FakeOptions {
   int64_t memory_bytes = int64_t{1} << 32;
   int64_t fail_kernel = -1;  // this one fails, counted from 0
   int64_t drop_wait = -1;    // this Wait() does nothing, counted from 0
-  MemorySpace space = {256, 1 << 16};
+  MemorySpace space = {
+      .alignment_bytes = 256, .page_bytes = 1 << 16, .shared = true, .host_visible = false};
 };
 
 class FakeDevice;

@@ -71,7 +71,10 @@ Status CudaDevice::MakeStreams(const CudaOptions& options) {
 }
 
 MemorySpace CudaDevice::memory_space() const {
-  return {.alignment_bytes = kAlignmentBytes, .page_bytes = page_bytes_, .shared = false};
+  return {.alignment_bytes = kAlignmentBytes,
+          .page_bytes = page_bytes_,
+          .shared = false,
+          .host_visible = false};
 }
 
 Result<std::unique_ptr<Memory>> CudaDevice::Allocate(int64_t bytes) {

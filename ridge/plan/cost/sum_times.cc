@@ -205,7 +205,7 @@ class ExchangeQueue {
   }
 
   double SecondsOf(const PlannedNode& start) const {
-    return times_.Seconds(step_.tree->share, WireBlockOf(program_, start.sums, step_.tree->narrow));
+    return times_.Seconds(step_.tree->share, WireBlockOf(program_, *step_.tree, start.sums));
   }
 
   const SumTimes& times_;
@@ -241,7 +241,7 @@ void PriceSums(const SumTimes& times, Program& program) {
   if (!times.known()) return;
   for (StepPlan& step : program.steps) PriceMesh(times, step);
   SetSumSeconds(program, [&](const StepPlan& step) {
-    return times.Seconds(step.tree->share, WireBlockOf(program, step.sums, step.tree->narrow));
+    return times.Seconds(step.tree->share, WireBlockOf(program, *step.tree, step.sums));
   });
   for (StepPlan& step : program.steps) {
     if (!step.tree || step.tree->share.ranks == 1) continue;

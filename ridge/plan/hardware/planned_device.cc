@@ -302,7 +302,7 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
 // CUDA's: addresses of 256 bytes restrict no kernel, memory comes in pieces of 2 MiB.
 MemorySpace PlannedDevice::memory() {
   if (IsCpu(hardware_)) return {};
-  return {.alignment_bytes = 256, .page_bytes = 2 * kMiB, .shared = false};
+  return {.alignment_bytes = 256, .page_bytes = 2 * kMiB, .shared = false, .host_visible = false};
 }
 
 bool PlannedDevice::Multiplies(DType operands) const {

@@ -205,8 +205,9 @@ std::vector<WirePrice> WirePrices(const Machine& machine, const Program& program
   for (const StepPlan& step : program.steps) {
     if (step.name != "train" || !step.tree || step.tree->share.ranks == 1) continue;
     for (const bool bf16 : {false, true}) {
-      const WireBlock block =
-          WireBlockOf(program, step.sums, bf16 ? NarrowSums(program, step) : std::vector<int>());
+      TreePlan tree = *step.tree;
+      tree.narrow = bf16 ? NarrowSums(program, step) : std::vector<int>();
+      const WireBlock block = WireBlockOf(program, tree, step.sums);
       const int64_t wire_bytes = block.WireOffset(block.bytes);
       const std::optional<double> seconds =
           machine.group          ? AllReduceSeconds(*machine.group, static_cast<double>(wire_bytes))

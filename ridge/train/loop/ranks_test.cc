@@ -17,7 +17,14 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr char kTwoSegments[] = "mlp:hidden=800,layers=2,inputs=800,classes=5";  // of sums
+
 TEST_F(RanksTest, AnMlpHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kMlp); }
+TEST_F(RanksTest, SegmentsOfSumsHaveTheBitsOfOneProcess) {
+  const std::string alone = MustTrain(0, Request(kTwoSegments, "alone")).hash();
+  for (const int ranks : {2, 3})
+    EXPECT_EQ(MustTrain(ranks, Request(kTwoSegments, std::to_string(ranks))).hash(), alone);
+}
 TEST_F(RanksTest, ACnnHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kCnn); }
 TEST_F(RanksTest, AGptHasTheSameBitsOnAnyNumberOfRanks) { ExpectTheSameBits(kGpt); }
 
@@ -645,15 +652,25 @@ TEST_F(RanksTest, RanksOfUnequalSharesHaveTheSameKernelsAndExchangeInOneOrder) {
 
 // Of the step alone, without what ranks agree on.
 TEST_F(RanksTest, AStepSendsTheBytesThatItsPlanForetells) {
-  for (const auto& [ranks, wire] :
-       {std::pair(2, "f32"), {3, "f32"}, {8, "f32"}, {2, "bf16"}, {3, "bf16"}}) {
-    RunRanks(ranks, [&, wire = wire](Communicator& communicator) {
+  struct Case {
+    int ranks;
+    const char* wire;
+    const char* model = kMlp;
+  };
+  for (const auto& [ranks, wire, model] : {Case{2, "f32"},
+                                           {3, "f32"},
+                                           {8, "f32"},
+                                           {2, "bf16"},
+                                           {3, "bf16"},
+                                           {3, "f32", kTwoSegments},
+                                           {3, "bf16", kTwoSegments}}) {
+    RunRanks(ranks, [&, wire = wire, model = model](Communicator& communicator) {
       Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1);
       ASSERT_TRUE(backend.ok());
       Machine machine = TestMachine().get();
       machine.backend = backend->get();
       machine.Join(communicator);
-      TrainOptions options = Request(kMlp, "none").options;
+      TrainOptions options = Request(model, "none").options;
       options.wire = wire;
       Result<Forward> forward = LoadForward(options, options.model);
       ASSERT_TRUE(forward.ok()) << forward.status().message();
@@ -661,6 +678,7 @@ TEST_F(RanksTest, AStepSendsTheBytesThatItsPlanForetells) {
       ASSERT_TRUE(job.ok()) << job.status().message();
       const std::vector<Collective> collectives = CollectivesOf(job->program);
       ASSERT_EQ(collectives.size(), 2u);  // train, eval
+      EXPECT_LE(collectives[0].scratch_bytes, 2 * kSegmentBytes);
       auto executor = Executor::Create(std::move(job->program), **backend, &communicator);
       ASSERT_TRUE(executor.ok()) << executor.status().message();
       ASSERT_TRUE((*executor)->transfers().Initialize(0).ok());
