@@ -6,16 +6,14 @@
 // one that takes a workspace for long sums.  An algorithm runs only the product that it was made
 // for, on addresses as aligned as was said, with its whole workspace.
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "tests/fake_cuda/cublaslt/lt_product.h"
 #include "tests/fake_cuda/fake_hooks.h"
 #include "tests/fake_cuda/fake_memory.h"
+#include "tests/fake_cuda/injected_error.h"
 
 extern "C" ridge::cuda::DriverCode ridge_fake_cuda_launch(ridge::cuda::StreamHandle stream,
                                                           ridge::fake_cuda::HostKernel run,
@@ -59,20 +57,7 @@ LtCode Take(Value& value, const void* from, size_t bytes) {
   return LtCode::kSuccess;
 }
 
-// The injected error of a call.
-LtCode Begin(const char* function) {
-  const char* const text = std::getenv("RIDGE_FAKE_CUBLASLT_FAIL");
-  if (text == nullptr) return LtCode::kSuccess;
-  const std::string wanted = std::string(function) + ":";
-  if (!std::string(text).starts_with(wanted)) return LtCode::kSuccess;
-  static std::string setting;
-  static int calls = 0;
-  if (std::exchange(setting, text) != text) calls = 0;
-  char* rest = nullptr;
-  const long call = std::strtol(text + wanted.size(), &rest, 10);
-  return ++calls == call ? static_cast<LtCode>(std::strtol(rest + 1, nullptr, 10))
-                         : LtCode::kSuccess;
-}
+InjectedError injected("RIDGE_FAKE_CUBLASLT_FAIL");
 
 // What an algorithm holds.
 struct Algorithm {
@@ -144,7 +129,7 @@ double Number(const void* at, LtType type) {
 }  // namespace
 
 #define RIDGE_FAKE_LT_BEGIN \
-  if (const LtCode code = Begin(__func__); code != LtCode::kSuccess) return code
+  if (const auto code = injected.Of<LtCode>(__func__); code != LtCode::kSuccess) return code
 
 extern "C" {
 

@@ -17,7 +17,6 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +24,7 @@
 
 #include "ridge/backend/cuda/nccl/nccl_abi.h"
 #include "tests/fake_cuda/fake_hooks.h"
+#include "tests/fake_cuda/injected_error.h"
 
 extern "C" ridge::cuda::DriverCode ridge_fake_cuda_launch(ridge::cuda::StreamHandle stream,
                                                           ridge::fake_cuda::HostKernel run,
@@ -64,21 +64,7 @@ struct Call {
 };
 thread_local Call call;
 
-// The injected error of a call; calls count from when it was set.
-NcclCode Injected(const char* function) {
-  const char* const text = std::getenv("RIDGE_FAKE_NCCL_FAIL");
-  const std::string wanted = std::string(function) + ":";
-  if (text == nullptr || !std::string(text).starts_with(wanted)) return NcclCode::kSuccess;
-  static std::mutex lock;
-  static std::string setting;
-  static int calls = 0;
-  const std::lock_guard hold(lock);
-  if (std::exchange(setting, text) != text) calls = 0;
-  char* rest = nullptr;
-  const long call = std::strtol(text + wanted.size(), &rest, 10);
-  return ++calls == call ? static_cast<NcclCode>(std::strtol(rest + 1, nullptr, 10))
-                         : NcclCode::kSuccess;
-}
+InjectedError injected("RIDGE_FAKE_NCCL_FAIL");
 
 // A handle is a pointer to one of these: work that is enqueued keeps the group.
 std::shared_ptr<Group>& In(NcclHandle handle) {
@@ -160,10 +146,10 @@ NcclCode EndCall() {
 using namespace ridge::cuda;       // NOLINT: the functions below are C's
 using namespace ridge::fake_cuda;  // NOLINT
 
-#define RIDGE_FAKE_NCCL_BEGIN(name)                      \
-  do {                                                   \
-    const NcclCode injected = Injected("nccl" #name);    \
-    if (injected != NcclCode::kSuccess) return injected; \
+#define RIDGE_FAKE_NCCL_BEGIN(name)                         \
+  do {                                                      \
+    const auto fails = injected.Of<NcclCode>("nccl" #name); \
+    if (fails != NcclCode::kSuccess) return fails;          \
   } while (false)
 
 extern "C" {
