@@ -4,7 +4,7 @@
 //   Combine  rank j adds up chunk j by the tree, never in the order in which parts came
 //   Gather   every rank sends its chunk of the sum to all others
 //
-// So it goes through one segment of the block after another (WireBlock::Segments).
+// It does so for one segment of the block after another (WireBlock::Segments).
 // Afterwards the sum lies in the first part's place, on every rank; the other parts mean nothing.
 // Narrow values (SumBlock) are packed before they are sent, and unpacked where they are added.
 // The constructor allocates; Run() allocates nothing.  Not thread-safe.
@@ -52,13 +52,13 @@ class TreeSum {
     Addend left, right, to;
   };
 
-  // Of the block, that is summed at a time.
+  // What is summed at a time.
   struct Segment {
     ByteRange all, own;                        // own: the chunk that this rank adds up
     std::vector<std::vector<Addend>> addends;  // by rank and part
     std::vector<Addition> additions;
-    std::byte* packed =
-        nullptr;  // where the block would begin as it is sent, if that is another one
+    // Where the block would begin as it is sent, if it is not sent as it lies.
+    std::byte* packed = nullptr;
   };
 
   Segment SegmentOf(const ByteRange& all) const;
