@@ -21,7 +21,7 @@ constexpr int64_t kFewestRounds = 7, kMostRounds = 200;
 // A block of one rank's and the sum over it.
 class TimedSum {
  public:
-  // `over`: the ranks, for the memory of the device.  `memory`: BytesFor(ranks, bytes).
+  // `over`: the ranks, for the memory of the device.  `memory`: BytesFor() them.
   static Result<std::unique_ptr<TimedSum>> Create(Communicator& ranks, Communicator& over,
                                                   Backend& backend, int threads, Memory& memory,
                                                   int64_t bytes, bool bf16) {
@@ -33,11 +33,11 @@ class TimedSum {
     return sum;
   }
 
-  // Of either type, in one segment or several.
-  static int64_t BytesFor(const Communicator& ranks, int64_t bytes) {
+  // Of either type.
+  static int64_t BytesFor(const Communicator& ranks, int64_t bytes, bool host_visible) {
     const SliceShare share = ShareOf(ranks);
     const auto scratch = [&](bool bf16) {
-      return SumScratchBytes(share, BlockOf(bytes, bf16, /*segment_bytes=*/0).wire());
+      return SumScratchBytes(share, BlockOf(bytes, bf16, host_visible).wire());
     };
     return bytes + std::max(scratch(false), scratch(true));
   }
@@ -59,7 +59,7 @@ class TimedSum {
         threads_(threads),
         values_(reinterpret_cast<float*>(memory.data())),
         count_(bytes / static_cast<int64_t>(sizeof(float))),
-        block_(BlockOf(bytes, bf16, memory.host_visible() ? kSegmentBytes : 0)),
+        block_(BlockOf(bytes, bf16, memory.host_visible())),
         sum_(over, ShareOf(ranks), block_, {{memory.data()}, memory.data() + bytes}) {}
 
   Status RunOnHost() {
@@ -80,10 +80,11 @@ class TimedSum {
   static SliceShare ShareOf(const Communicator& ranks) {
     return {ranks.size(), ranks.rank(), ranks.size()};
   }
-  static SumBlock BlockOf(int64_t bytes, bool bf16, int64_t segment_bytes) {
+  // In segments where a plan has them (plan/tree_sums.h).
+  static SumBlock BlockOf(int64_t bytes, bool bf16, bool host_visible) {
     return {{{0, bytes / static_cast<int64_t>(sizeof(float)), DType::kF32, bf16}},
             bytes,
-            segment_bytes};
+            host_visible ? kSegmentBytes : 0};
   }
 
   Communicator& ranks_;
@@ -126,8 +127,9 @@ Result<std::vector<SumTime>> TimeSums(Communicator& ranks, Backend& backend, int
                                       const SumRequest& request) {
   const int64_t most = std::max(request.most_bytes, request.least_bytes);
   Device& device = backend.device();
-  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory,
-                         device.Allocate(TimedSum::BytesFor(ranks, most)));
+  RIDGE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Memory> memory,
+      device.Allocate(TimedSum::BytesFor(ranks, most, device.memory_space().host_visible)));
   Communicator* over = memory->host_visible() ? &ranks : ranks.of_device_memory();
   std::unique_ptr<Communicator> staged;
   if (over == nullptr) {
