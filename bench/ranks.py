@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Training on two ranks beside one, and beside PyTorch's DistributedDataParallel over Gloo.
+"""Training on two ranks beside one, and beside PyTorch's DistributedDataParallel over Gloo, DeepSpeed and Horovod.
 
     bench/ranks.py --ridge build/release/bin/ridge --torchrun TORCHRUN --rounds 3 --out bench/results/NAME.json gpt:8 bert:16
 
 A workload is MODEL:BATCH, the global batch.  Every rank has one thread.  Sides run in turn, so that
 a slow minute of the machine meets all of them; of each the run with the least median step counts.
-Step: of ridge the mean of a short training, of PyTorch the median.  Memory: the peak of one rank; of
+Step: the median of a short training.  Memory: the peak of one rank; of
 PyTorch what it took after its imports.  A second line has what the two ranks planned of what they measured.
 
 --limit adds what the cores allow: two trainings that know nothing of each other, each of half the
@@ -62,12 +62,15 @@ def apart(args, model, batch):
     return max((one.measured() for one in both), key=lambda one: one["ms"])
 
 
-def torch(args, model, batch, ranks):
-    done = subprocess.run([args.torchrun, "--nproc-per-node", str(ranks), str(PEERS / "bench_torch_ddp.py"), model, batch, steps_of(model)],
-                          env=dict(os.environ, OMP_NUM_THREADS="1"), capture_output=True, text=True, check=False)
+def torch(args, model, batch, ranks, engine):
+    python = str(pathlib.Path(args.torchrun).parent / "python")
+    launcher = ([args.torchrun, "--nproc-per-node", str(ranks)] if engine != "horovod" else
+                ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", str(ranks), python])
+    done = subprocess.run([*launcher, str(PEERS / "bench_torch_ranks.py"), model, batch, steps_of(model), engine],
+                          env=dict(os.environ, OMP_NUM_THREADS="1", DS_ACCELERATOR="cpu"), capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(f"torchrun {model} {batch}: {done.stderr.strip()[-2000:]}")
-    line = json.loads(done.stdout.strip().splitlines()[-1])
+        sys.exit(f"{engine} {model} {batch}: {done.stderr.strip()[-2000:]}")
+    line = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     return {"ms": line["ms_med"], "mb": line["peak_mb"]}
 
 
@@ -75,6 +78,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ridge", required=True)
     parser.add_argument("--torchrun", help="of a Python with torch; without it ridge alone")
+    parser.add_argument("--engines", default="ddp", help="with --torchrun: ddp,deepspeed,horovod, those that are installed there")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--same-slices", action="store_true", help="one rank computes the two slices of two ranks")
     parser.add_argument("--limit", action="store_true", help="two trainings of half the batch that know nothing of each other")
@@ -88,7 +92,9 @@ def main():
         if args.limit:
             sides["apart"] = lambda: apart(args, model, batch)
         if args.torchrun:
-            sides |= {"torch 1": lambda: torch(args, model, batch, 1), "torch 2": lambda: torch(args, model, batch, 2)}
+            sides["torch 1"] = lambda: torch(args, model, batch, 1, "ddp")
+            for engine in args.engines.split(","):
+                sides[f"{engine} 2"] = lambda engine=engine: torch(args, model, batch, 2, engine)
         runs = {side: [] for side in sides}
         for _ in range(args.rounds):
             for side, run in sides.items():

@@ -41,6 +41,8 @@ std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal
         {level.level, FormatBytes(level.capacity_bytes), FormatRate(level.bytes_per_s, "B")});
   }
   table.AddRow({"start of a kernel", "", FormatSeconds(profile.launch_s)});
+  if (profile.host_link_bytes_per_s > 0)
+    table.AddRow({"link to the host", "", FormatRate(profile.host_link_bytes_per_s, "B")});
   if (!profile.kernel_rates.empty())
     table.AddRow({"kernels timed in training steps", "",
                   FormatInteger(static_cast<int64_t>(profile.kernel_rates.size()))});

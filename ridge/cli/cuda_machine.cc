@@ -9,6 +9,7 @@
 #include "ridge/backend/cuda/libraries.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
 #include "ridge/backend/cuda/nvml.h"
+#include "ridge/plan/cost/host_link.h"
 #include "ridge/plan/hardware/driver_name.h"
 #include "ridge/plan/hardware/planned_device.h"
 #include "ridge/runtime/profile_store.h"
@@ -67,6 +68,8 @@ PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes
   profile.runtime_bytes = runtime_bytes;
   Result<DeviceProfile> measured = LoadProfile(profile.id);
   if (!measured.ok()) return known;
+  if (measured->host_link_bytes_per_s > 0)
+    known.host_link_bytes_per_s = measured->host_link_bytes_per_s / kLinkShare;
   const auto rounded = measured->peak_flops_per_s.extract(kTf32Peak);
   if (tf32 && rounded.empty()) return known;  // nothing was measured of it
   if (tf32) measured->peak_flops_per_s["f32"] = rounded.mapped();

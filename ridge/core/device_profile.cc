@@ -69,6 +69,7 @@ DeviceProfile ReadProfile(const Json& json) {
         {level.at("level"), level.at("capacity_bytes"), level.at("bytes_per_s")});
   }
   profile.launch_s = json.at("launch_s");
+  profile.host_link_bytes_per_s = json.value("host_link_bytes_per_s", 0.0);
   ReadCurves(json.at("efficiency"), profile);
   if (json.contains("kernel_rates")) ReadRates(json.at("kernel_rates"), profile);
   profile.kernel_s = json.at("kernel_s").get<std::map<std::string, double>>();
@@ -139,6 +140,8 @@ std::string ProfileToJson(const DeviceProfile& profile) {
                               {"bytes_per_s", level.bytes_per_s}});
   }
   json["launch_s"] = profile.launch_s;
+  if (profile.host_link_bytes_per_s > 0)
+    json["host_link_bytes_per_s"] = profile.host_link_bytes_per_s;
   json["efficiency"] = CurvesToJson(profile.efficiency);
   json["kernel_rates"] = RatesToJson(profile.kernel_rates);
   json["kernel_s"] = profile.kernel_s;

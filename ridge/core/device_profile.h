@@ -57,6 +57,9 @@ struct DeviceProfile {
   std::map<std::string, double> peak_flops_per_s;  // by dtype
   std::vector<MemoryLevel> memory;                 // smallest first
   double launch_s = 0;                             // of one node
+  // Of copies between the host and a device with memory of its own, each way, as measured; 0: not
+  // measured.
+  double host_link_bytes_per_s = 0;
   // Within training steps, by RateKey; the smallest work first.
   std::map<std::string, std::vector<KernelRate>> kernel_rates;
   // Of nominal profiles only, since nothing but decisions asks for them.

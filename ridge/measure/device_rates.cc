@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "ridge/core/process.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/builder.h"
 #include "ridge/plan/planner.h"
 #include "ridge/runtime/executor.h"
@@ -114,6 +116,20 @@ Result<double> SecondsBetweenKernels(Backend& backend, double budget_s) {
   return std::max(kLeast, (many - few) / (kLong - kShort));
 }
 
+// Of one copy, by the device's clock.
+template <typename F>
+Result<double> LeastCopySeconds(Device& device, const F& copy, double budget_s) {
+  Stream& stream = device.stream(0);
+  const std::unique_ptr<Event> begin = device.MakeEvent(), end = device.MakeEvent();
+  return LeastSeconds(budget_s, [&]() -> Result<double> {
+    stream.Record(*begin);
+    copy();
+    stream.Record(*end);
+    RIDGE_RETURN_IF_ERROR(stream.Synchronize());
+    return end->seconds() - begin->seconds();
+  });
+}
+
 }  // namespace
 
 Result<double> MeasureProducts(Backend& backend, DType dtype, const DeviceRatesOptions& options) {
@@ -122,6 +138,25 @@ Result<double> MeasureProducts(Backend& backend, DType dtype, const DeviceRatesO
                            ProductSeconds(backend, dtype, extent, options.budget_s));
     if (seconds >= options.long_enough_s || 2 * extent > options.most_extent)
       return 2 * std::pow(static_cast<double>(extent), 3) / seconds;
+  }
+}
+
+Result<double> MeasureHostLink(Device& device, const DeviceRatesOptions& options) {
+  const MemorySpace space = device.memory_space();
+  if (space.host_visible) return 0.0;
+  const int64_t most = RoundUp(options.most_copied_bytes, space.page_bytes);
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Memory> there, device.Allocate(most));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Memory> here, device.AllocateStaging(most));
+  std::memset(here->data(), 0, static_cast<size_t>(most));
+  Stream& stream = device.stream(0);
+  for (int64_t bytes = std::min(most, int64_t{1} << 20);; bytes *= 2) {
+    const auto upload = [&] { stream.Upload(there->data(), here->data(), bytes); };
+    const auto download = [&] { stream.Download(here->data(), there->data(), bytes); };
+    RIDGE_ASSIGN_OR_RETURN(const double to, LeastCopySeconds(device, upload, options.budget_s));
+    RIDGE_ASSIGN_OR_RETURN(const double from, LeastCopySeconds(device, download, options.budget_s));
+    const double seconds = std::max(to, from);
+    if (seconds >= options.long_enough_s || 2 * bytes > most)
+      return static_cast<double>(bytes) / seconds;
   }
 }
 
@@ -137,6 +172,7 @@ Status MeasureDeviceRates(Backend& backend, const DeviceRatesOptions& options,
     RIDGE_ASSIGN_OR_RETURN(level.bytes_per_s, SumBytesPerSecond(backend, most, options));
   }
   RIDGE_ASSIGN_OR_RETURN(profile.launch_s, SecondsBetweenKernels(backend, options.budget_s));
+  RIDGE_ASSIGN_OR_RETURN(profile.host_link_bytes_per_s, MeasureHostLink(backend.device(), options));
   return Status();
 }
 

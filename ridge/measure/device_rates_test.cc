@@ -23,6 +23,7 @@ TEST(MeasureDeviceRates, ReplacesEachRateByOneThatWasMeasured) {
   EXPECT_EQ(profile.memory[0].capacity_bytes, 1 << 20);
   EXPECT_GT(profile.launch_s, 0);
   EXPECT_LT(profile.launch_s, 0.01);
+  EXPECT_EQ(profile.host_link_bytes_per_s, 0) << "the CPU's memory is the host's";
 }
 
 }  // namespace

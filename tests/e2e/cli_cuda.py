@@ -233,6 +233,12 @@ class Cuda(RidgeTest):
         self.assertGreater(rounded["modelled_step_s"], 2 * kept["modelled_step_s"])
         exact = json.loads(self.ridge(*plan, env=env).stdout)
         self.assertLess(exact["modelled_step_s"], 2 * kept["modelled_step_s"])
+        self.assertGreater(profile["host_link_bytes_per_s"], 0)
+        with open(path, "w") as file:
+            json.dump({**profile, "host_link_bytes_per_s": 1e3}, file)
+        offload = json.loads(self.ridge("plan", "mlp:hidden=400", "--batch", "4", "--device", "cuda",
+                                        "--offload", "optimizer", "--json", env=env).stdout)["offload"]
+        self.assertAlmostEqual(offload["transfer_s"], offload["to_host_bytes"] / 1e3)
         os.remove(path)
         published = json.loads(self.ridge(*plan, env=env).stdout)
         self.assertGreater(kept["modelled_step_s"], 2 * published["modelled_step_s"])

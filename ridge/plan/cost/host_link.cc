@@ -5,9 +5,6 @@
 namespace ridge {
 namespace {
 
-// Copies of pinned memory over PCIe 5 reach 55.6 of 63 GB/s (NVIDIA's nvbandwidth).
-constexpr double kLinkShare = 0.88;
-
 // Bytes of the different variables on the host among the values.
 int64_t BytesAmong(const Program& program, const StepPlan& step, const std::vector<int>& values) {
   std::vector<int> variables;

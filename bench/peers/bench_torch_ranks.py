@@ -1,0 +1,123 @@
+"""A training step on several ranks -> one JSON line, of rank 0.
+
+    torchrun --nproc-per-node N bench_torch_ranks.py MODEL BATCH STEPS ddp|deepspeed
+    mpirun -n N python bench_torch_ranks.py MODEL BATCH STEPS horovod
+
+BATCH is the global batch, each rank has its share.  DistributedDataParallel and DeepSpeed (ZeRO 1)
+over Gloo, Horovod over MPI.
+"""
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from models_torch import build
+
+LEARNING_RATE = 1e-3
+
+
+def status_bytes(key):
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
+
+
+class DistributedDataParallel:
+    def __init__(self):
+        dist.init_process_group("gloo")
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+
+    def step_of(self, model, loss_of_batch):
+        parallel = torch.nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            loss = loss_of_batch(parallel)
+            loss.backward()
+            optimizer.step()
+            return float(loss.detach())
+
+        return step
+
+    def end(self):
+        dist.destroy_process_group()
+
+
+class DeepSpeed:
+    def __init__(self):
+        import deepspeed
+        deepspeed.logger.setLevel("ERROR")
+        deepspeed.init_distributed(dist_backend="gloo", verbose=False)
+        self.initialize, self.rank, self.ranks = deepspeed.initialize, dist.get_rank(), dist.get_world_size()
+
+    def step_of(self, model, loss_of_batch):
+        config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": True}
+        engine, *_ = self.initialize(model=model, optimizer=torch.optim.Adam(model.parameters(), LEARNING_RATE), config=config)
+
+        def step():
+            loss = loss_of_batch(engine)
+            engine.backward(loss)
+            engine.step()
+            return float(loss.detach())
+
+        return step
+
+    def end(self):
+        dist.destroy_process_group()
+
+
+class Horovod:
+    def __init__(self):
+        import horovod.torch
+        horovod.torch.init()
+        self.horovod, self.rank, self.ranks = horovod.torch, horovod.torch.rank(), horovod.torch.size()
+
+    def step_of(self, model, loss_of_batch):
+        self.horovod.broadcast_parameters(model.state_dict(), root_rank=0)
+        optimizer = self.horovod.DistributedOptimizer(torch.optim.Adam(model.parameters(), LEARNING_RATE),
+                                                      named_parameters=model.named_parameters())
+
+        def step():
+            optimizer.zero_grad()
+            loss = loss_of_batch(model)
+            loss.backward()
+            optimizer.step()
+            return float(loss.detach())
+
+        return step
+
+    def end(self):
+        self.horovod.shutdown()
+
+
+ENGINES = {"ddp": DistributedDataParallel, "deepspeed": DeepSpeed, "horovod": Horovod}
+
+
+def main():
+    model_name, batch, steps, engine_name = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    torch.manual_seed(0)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    base = status_bytes("VmRSS")
+    engine = ENGINES[engine_name]()
+    model, inputs, target, loss_of = build(model_name, batch // engine.ranks)
+    model.train()
+    step = engine.step_of(model, lambda forward: loss_of(forward(*inputs), target))
+    for _ in range(3):
+        step()
+    times = []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    times.sort()
+    if engine.rank == 0:
+        print(json.dumps({"fw": f"torch {engine_name}", "ver": torch.__version__, "model": model_name, "batch": batch,
+                          "ranks": engine.ranks, "ms_min": 1e3 * times[0], "ms_med": 1e3 * times[len(times) // 2],
+                          "peak_mb": (status_bytes("VmHWM") - base) / 2**20}))
+    engine.end()
+
+
+if __name__ == "__main__":
+    main()
