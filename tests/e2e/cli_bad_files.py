@@ -328,7 +328,7 @@ class ReplacedFiles(BadFiles):
 
     def test_tables(self):
         self.put_table("./a.csv")
-        self.goes_on("a.csv", "x,y,label\n1,2,a\n", *TABLE, "--data", "csv:a.csv", "--steps", "20000",
+        self.goes_on("a.csv", "x,y,label\n1,2,a\n", *TABLE, "--data", "csv:a.csv", "--steps", "5000",
                      "-q")
 
     def test_texts(self):
@@ -344,12 +344,12 @@ class ReplacedFiles(BadFiles):
     def test_arrays(self):
         rows = [i % 7 for i in range(64 * 784)]
         write_npz(self.path("a.npz"), {"image": ((64, 784), rows), "label": ((64,), [0, 1] * 32)})
-        self.goes_on("a.npz", "no", *TABLE, "--data", "npz:a.npz", "--steps", "20000", "-q")
+        self.goes_on("a.npz", "no", *TABLE, "--data", "npz:a.npz", "--steps", "5000", "-q")
 
     def test_idx_files(self):
         write_idx_folder(self.path("digits"))
         self.goes_on("digits/train-images-idx3-ubyte", "no", *TABLE, "--data", "idx:digits",
-                     "--steps", "20000", "-q")
+                     "--steps", "5000", "-q")
 
 
 if __name__ == "__main__":

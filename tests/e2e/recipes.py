@@ -1,6 +1,7 @@
 """Every page of docs/recipes: its commands run as they stand, at most six of `ridge` a page.
 
-The page that fine-tunes takes most of the time: it runs with RIDGE_SLOW_RECIPES=1 (.ci/full).
+The pages that fine-tune and that go on for five epochs take most of the time: they run with
+RIDGE_SLOW_RECIPES=1 (.ci/full).
 """
 import glob
 import gzip
@@ -94,6 +95,7 @@ class Recipes(RidgeTest):
         theirs = session.run(["logits"], arrays)[0]
         self.assertLess(np.abs(ours - theirs).max(), 1e-5 * np.abs(theirs).max())
 
+    @unittest.skipUnless("RIDGE_SLOW_RECIPES" in os.environ, "RIDGE_SLOW_RECIPES=1 runs it")
     def test_five_more_epochs_and_the_best(self):
         self.check("five-more-epochs-and-the-best")
 

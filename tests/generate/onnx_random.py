@@ -35,7 +35,7 @@ from _onnx_net import OPSETS, Model, Net, Value, difference, reads_of
 from _onnx_ops import MAKERS
 
 RIDGE = os.environ["RIDGE"]
-SHORT_RANGE = "0:2000"
+SHORT_RANGE = "0:1000"
 # What ridge may refuse, as messages without names and numbers.
 REFUSALS = [
     r"depends on data; it must be known before planning",

@@ -405,6 +405,9 @@ TEST_F(RanksTest, ARunInRunningSumsStaysOnOneDevice) {
 }
 
 TEST_F(RanksTest, AResnetHasTheSameBitsOnTwoRanksAndOnOne) {
+#ifndef NDEBUG
+  GTEST_SKIP() << "runs in release builds";
+#endif
   TrainRequest request = Request("resnet18:image=32,classes=4", "alone");
   request.options.batch = 8;
   request.options.slices = "4";
