@@ -74,6 +74,14 @@ def torch(args, model, batch, ranks, engine):
     return {"ms": line["ms_med"], "mb": line["peak_mb"]}
 
 
+def write(path, rows):
+    """After each workload: nothing is lost when a later one is stopped."""
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"machine": machine(), "rows": rows}, file, indent=1)
+            file.write("\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ridge", required=True)
@@ -108,10 +116,7 @@ def main():
         errors = (f"{name} {two['planned_' + key]:.4g} of {two[key]:.4g} {unit} ({two['planned_' + key] / two[key] - 1:+.1%})"
                   for name, key, unit in (("step", "ms", "ms"), ("sums", "sums_ms", "ms"), ("peak", "mb", "MiB")))
         print(f"{'':16} planned of measured, two ranks: " + "  ".join(errors), flush=True)
-    if args.out:
-        with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"machine": machine(), "rows": rows}, file, indent=1)
-            file.write("\n")
+        write(args.out, rows)
     return 0
 
 
