@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Training on two ranks beside one, and beside PyTorch's DistributedDataParallel over Gloo, DeepSpeed and Horovod.
+"""Training on two ranks beside one, and beside PyTorch's DistributedDataParallel and DeepSpeed over Gloo.
 
     bench/ranks.py --ridge build/release/bin/ridge --torchrun TORCHRUN --rounds 3 --out bench/results/NAME.json gpt:8 bert:16
 
 A workload is MODEL:BATCH, the global batch.  Every rank has one thread.  Sides run in turn, so that
-a slow minute of the machine meets all of them; of each the run with the least median step counts.
-Step: the median of a short training.  Memory: the peak of one rank; of
-PyTorch what it took after its imports.  A second line has what the two ranks planned of what they measured.
+a slow minute of the machine meets all of them.  Step: the median of a short training, the least of all
+rounds.  Memory: the peak of one rank; of PyTorch what it took after its imports.  A second line has what
+the two ranks planned of what they measured.
 
 --limit adds what the cores allow: two trainings that know nothing of each other, each of half the
 batch, beside each other; their longer step.
@@ -63,10 +63,8 @@ def apart(args, model, batch):
 
 
 def torch(args, model, batch, ranks, engine):
-    python = str(pathlib.Path(args.torchrun).parent / "python")
-    launcher = ([args.torchrun, "--nproc-per-node", str(ranks)] if engine != "horovod" else
-                ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", str(ranks), python])
-    done = subprocess.run([*launcher, str(PEERS / "bench_torch_ranks.py"), model, batch, steps_of(model), engine],
+    done = subprocess.run([args.torchrun, "--nproc-per-node", str(ranks), str(PEERS / "bench_torch_ranks.py"), model, batch, steps_of(model),
+                           engine],
                           env=dict(os.environ, OMP_NUM_THREADS="1", DS_ACCELERATOR="cpu"), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{engine} {model} {batch}: {done.stderr.strip()[-2000:]}")
@@ -86,7 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ridge", required=True)
     parser.add_argument("--torchrun", help="of a Python with torch; without it ridge alone")
-    parser.add_argument("--engines", default="ddp", help="with --torchrun: ddp,deepspeed,horovod, those that are installed there")
+    parser.add_argument("--engines", default="ddp", help="with --torchrun: ddp,deepspeed, if both are installed there")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--same-slices", action="store_true", help="one rank computes the two slices of two ranks")
     parser.add_argument("--limit", action="store_true", help="two trainings of half the batch that know nothing of each other")

@@ -11,6 +11,7 @@ A workload is MODEL:BATCH with the batch of a rank, or MODEL:BATCH:MESH[:SHARD] 
 model       what `ridge bench step` plans
 hidden      (in line - overlapped) / (in line - kernels): the share of the exchange that the step hides
 allowed     the same with the seconds of the model
+by the plan --overlap auto: each rank has a core to spare here, so the plan decides
 """
 import argparse
 import json
@@ -74,8 +75,7 @@ class Ranks:
         words = ["bench", "step", model, "--batch-per-device", batch, "--threads", "1", "--json", "-q", "--steps", str(steps)]
         if layout:
             words += ["--mesh", layout[0], *(["--shard", layout[1]] if len(layout) > 1 else [])]
-        if overlap:
-            words += ["--overlap", "on"]
+        words += ["--overlap", overlap]
         return json.loads(self.ridge(*words))
 
     def best(self, workload, overlap):
@@ -97,12 +97,13 @@ def row_of(one):
 
 def compare(ranks, workload):
     """Rows by way; what an overlapped step hides, and what the model says that it can."""
-    rows = {"in line": row_of(ranks.best(workload, overlap=False))}
+    rows = {"in line": row_of(ranks.best(workload, "off"))}
     if len(workload.split(":")) == 2:
-        rows["overlapped"] = row_of(ranks.best(workload, overlap=True))
+        rows["overlapped"] = row_of(ranks.best(workload, "on"))
         line, beside = rows["in line"], rows["overlapped"]
         beside["hidden"] = (line["step_s"] - beside["step_s"]) / (line["step_s"] - line["kernels_s"])
         beside["allowed"] = (line["model_s"] - beside["model_s"]) / (line["model_s"] - line["kernels_s"])
+        rows["by the plan"] = row_of(ranks.best(workload, "auto"))
     return rows
 
 
@@ -135,7 +136,7 @@ def main():
                     entry["workloads"][workload] = rows = compare(ranks, workload)
                     for way, row in rows.items():
                         errors.append(abs(row["error"]))
-                        print(f"{count} x {mbit:>4} Mbit/s  {workload:18} {way:10}  {text_of(row)}", flush=True)
+                        print(f"{count} x {mbit:>4} Mbit/s  {workload:18} {way:11}  {text_of(row)}", flush=True)
                     record["mean_error"], record["most_error"] = sum(errors) / len(errors), max(errors)
                     if args.out:
                         pathlib.Path(args.out).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

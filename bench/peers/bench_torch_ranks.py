@@ -1,10 +1,9 @@
 """A training step on several ranks -> one JSON line, of rank 0.
 
     torchrun --nproc-per-node N bench_torch_ranks.py MODEL BATCH STEPS ddp|deepspeed
-    mpirun -n N python bench_torch_ranks.py MODEL BATCH STEPS horovod
 
-BATCH is the global batch, each rank has its share.  DistributedDataParallel and DeepSpeed (ZeRO 1)
-over Gloo, Horovod over MPI.
+BATCH is the global batch, each rank has its share.  DistributedDataParallel, or DeepSpeed (ZeRO 1),
+over Gloo.
 """
 import json
 import os
@@ -68,31 +67,7 @@ class DeepSpeed:
         dist.destroy_process_group()
 
 
-class Horovod:
-    def __init__(self):
-        import horovod.torch
-        horovod.torch.init()
-        self.horovod, self.rank, self.ranks = horovod.torch, horovod.torch.rank(), horovod.torch.size()
-
-    def step_of(self, model, loss_of_batch):
-        self.horovod.broadcast_parameters(model.state_dict(), root_rank=0)
-        optimizer = self.horovod.DistributedOptimizer(torch.optim.Adam(model.parameters(), LEARNING_RATE),
-                                                      named_parameters=model.named_parameters())
-
-        def step():
-            optimizer.zero_grad()
-            loss = loss_of_batch(model)
-            loss.backward()
-            optimizer.step()
-            return float(loss.detach())
-
-        return step
-
-    def end(self):
-        self.horovod.shutdown()
-
-
-ENGINES = {"ddp": DistributedDataParallel, "deepspeed": DeepSpeed, "horovod": Horovod}
+ENGINES = {"ddp": DistributedDataParallel, "deepspeed": DeepSpeed}
 
 
 def main():

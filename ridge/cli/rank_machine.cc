@@ -28,6 +28,18 @@ Status TakeProfileOfFirst(Communicator& ranks, DeviceProfile& profile) {
   return Status();
 }
 
+// Inside one machine, and where all cores compute, an exchange beside the step takes its cores away
+// (docs/design/0039-tree-sums.md); elsewhere the plan decides.
+Result<GradientOverlap> OverlapOf(const TrainOptions& options, Communicator& ranks,
+                                  const OpenedMachine& opened) {
+  if (options.overlap != "auto")
+    return options.overlap == "on" ? GradientOverlap::kOn : GradientOverlap::kOff;
+  const bool in_line = !options.mesh.empty() || !opened.machine.in_host_memory();
+  if (in_line || opened.machine.sums.machines == 1) return GradientOverlap::kOff;
+  RIDGE_ASSIGN_OR_RETURN(const bool spare, AllHaveACoreToSpare(ranks, opened.backend->threads()));
+  return spare ? GradientOverlap::kPlanned : GradientOverlap::kOff;
+}
+
 }  // namespace
 
 Result<OpenedMachine> OpenRank(MachineChoice choice, const TrainOptions& options,
@@ -46,10 +58,10 @@ Result<OpenedMachine> OpenRank(MachineChoice choice, const TrainOptions& options
   if (opened.device != nullptr)
     RIDGE_RETURN_IF_ERROR(JoinGpus(ranks, SayUnless(quiet || !leads), opened));
   RIDGE_RETURN_IF_ERROR(TakeProfileOfFirst(ranks, opened.machine.profile));
-  opened.machine.overlaps_exchange = options.overlap == "on";
   RIDGE_ASSIGN_OR_RETURN(
       opened.machine.sums,
       TakeSumTimes(ranks, opened.machine.profile.id, *opened.backend, SayUnless(quiet || !leads)));
+  RIDGE_ASSIGN_OR_RETURN(opened.machine.overlap, OverlapOf(options, ranks, opened));
   return opened;
 }
 

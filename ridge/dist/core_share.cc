@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ridge/core/threads.h"
+#include "ridge/dist/agreement.h"
 #include "ridge/dist/gather.h"
 
 namespace ridge {
@@ -37,6 +38,15 @@ Result<int64_t> ThreadsOfRank(Communicator& ranks) {
   if (given != nullptr && std::atoi(given) > 0) return threads;
   const int64_t sharing = std::count(all.begin(), all.end(), mine);
   return std::max<int64_t>(1, threads / sharing);
+}
+
+Result<bool> AllHaveACoreToSpare(Communicator& ranks, int threads) {
+  const Place mine = PlaceOfThisRank();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, mine));
+  const std::ptrdiff_t sharing = std::count(all.begin(), all.end(), mine);
+  const bool lacks = sharing * (threads + 1) > AllowedCores();
+  RIDGE_ASSIGN_OR_RETURN(const bool one_lacks, Agreement(&ranks).Any(lacks));
+  return !one_lacks;
 }
 
 Result<std::optional<int>> FirstCoreOfRank(Communicator& ranks, int threads) {

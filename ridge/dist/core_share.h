@@ -18,6 +18,10 @@ Result<int64_t> ThreadsOfRank(Communicator& ranks);
 // does.
 Result<std::optional<int>> FirstCoreOfRank(Communicator& ranks, int threads);
 
+// Whether each rank of so many threads leaves a core for what it does beside them. The same at all
+// ranks.  Fails as Exchange does.
+Result<bool> AllHaveACoreToSpare(Communicator& ranks, int threads);
+
 // The first rank of each machine that the ranks are on, in rising order.  Fails as Exchange does.
 Result<std::vector<int>> FirstRankOfMachines(Communicator& ranks);
 

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "ridge/core/process.h"
 #include "ridge/core/rounding.h"
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
+#include "ridge/dist/agreement.h"
 #include "ridge/models/model.h"
 #include "ridge/pipeline/role.h"
 #include "ridge/plan/choose/communication.h"
@@ -81,7 +83,7 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, 
           .layout = passes.Has("layout"),
           .kernel_s = &machine.kernel_s,
           .inter_op = machine.inter_op,
-          .overlap_exchange = machine.overlaps_exchange,
+          .overlap_exchange = machine.overlap == GradientOverlap::kOn,
           .on_host = PurposesOnHost(link > 0 ? offload : Offload::kNone),
           .host_link_bytes_per_s = IsReachedInPlace(offload) ? link : 0};
 }
@@ -228,9 +230,9 @@ void PriceCommunication(const Machine& machine, PlannedJob& job) {
   if (machine.group) PriceByGroup(*machine.group, job);
 }
 
-Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, const JobData* data,
-                             bool with_eval, const Machine& machine,
-                             const std::vector<LengthForm>& lengths) {
+Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, const JobData* data,
+                            bool with_eval, const Machine& machine,
+                            const std::vector<LengthForm>& lengths) {
   TrainOptions options = given;
   if (machine.adds_in_tree() && options.mesh.empty()) {
     options.sums = "tree";
@@ -277,6 +279,33 @@ Result<PlannedJob> PlanParts(const TrainOptions& given, const Graph& forward, co
     job.memory.range = PlannedRange(job.program, job.memory, machine.context_spread_bytes);
   if (machine.software.memory_scale > 0) job.memory = MemoryOf(machine.software, job.memory);
   return job;
+}
+
+// Of the slowest rank; without bound where a rank has no such plan.
+Result<double> SlowestStepSeconds(const Result<PlannedJob>& own, const Machine& machine) {
+  const bool runs = own.ok() && own->fits();
+  const double own_s = runs ? own->step_s : std::numeric_limits<double>::infinity();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::vector<double>> all,
+                         Agreement(machine.communicator).All({own_s}));
+  double slowest_s = 0;
+  for (const std::vector<double>& of : all) slowest_s = std::max(slowest_s, of.front());
+  return slowest_s;
+}
+
+// All ranks take the same.
+Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
+                             bool with_eval, const Machine& machine,
+                             const std::vector<LengthForm>& lengths) {
+  const auto plan = [&](GradientOverlap overlap) {
+    Machine with = machine;
+    with.overlap = overlap;
+    return PlanOnce(options, forward, data, with_eval, with, lengths);
+  };
+  if (machine.overlap != GradientOverlap::kPlanned) return plan(machine.overlap);
+  Result<PlannedJob> in_line = plan(GradientOverlap::kOff), beside = plan(GradientOverlap::kOn);
+  RIDGE_ASSIGN_OR_RETURN(const double in_line_s, SlowestStepSeconds(in_line, machine));
+  RIDGE_ASSIGN_OR_RETURN(const double beside_s, SlowestStepSeconds(beside, machine));
+  return beside_s < in_line_s ? std::move(beside) : std::move(in_line);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class RanksTest : public testing::Test {
       Machine machine = TestMachine().get();
       machine.backend = backend->get();
       if (communicator != nullptr) machine.Join(*communicator);
-      machine.overlaps_exchange = overlaps_;
+      machine.overlap = overlap_;
       ended.outcomes[rank] = Train(RequestOf(rank, request), machine, ended.recorders[rank]);
     };
     if (ranks == 0) {
@@ -141,7 +141,7 @@ class RanksTest : public testing::Test {
   }
 
   TempFolder folder_;
-  bool overlaps_ = false;  // exchanges and the step
+  GradientOverlap overlap_ = GradientOverlap::kOff;
 };
 
 }  // namespace ridge

@@ -90,7 +90,7 @@ class UrgentGathersTest : public RanksTest {
     Machine machine = TestMachine().get();
     machine.backend = backend.get();
     machine.Join(ranks);
-    machine.overlaps_exchange = true;
+    machine.overlap = GradientOverlap::kOn;
     const TrainOptions options = Request(model, "none").options;
     RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options, model));
     RIDGE_ASSIGN_OR_RETURN(PlannedJob job, PlanJob(options, forward.graph, nullptr, machine));
@@ -161,7 +161,7 @@ TEST_F(UrgentGathersTest, ANormBesideTheStepHasTheSameBitsOnManyRanks) {
   request.options.steps = 4;
   request.options.eval_every = 0;
   const std::string alone = MustTrain(0, request).hash();
-  overlaps_ = true;
+  overlap_ = GradientOverlap::kOn;
   for (const int ranks : {2, 3, 8}) {
     request.options.out = folder_.File("ranks" + std::to_string(ranks));
     EXPECT_EQ(MustTrain(ranks, request).hash(), alone) << ranks << " ranks";

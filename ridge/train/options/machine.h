@@ -20,6 +20,9 @@ class CounterSource;
 class DeviceBytesLog;
 class VirtualCompute;
 
+// When gradients cross to other ranks: behind the step, beside it, or as the plan says is faster.
+enum class GradientOverlap { kOff, kOn, kPlanned };
+
 struct Machine {
   Backend* backend = nullptr;                    // not owned; nullptr: the device is not here
   KernelQuery* planned = nullptr;                // not owned: answers for a device that is not here
@@ -42,11 +45,11 @@ struct Machine {
   Communicator* communicator = nullptr;   // not owned; nullptr: several ranks are planned only
   SumTimes sums = {};                     // of so many ranks; not known: by the device's rates
   std::optional<DeviceGroup> group = {};  // ranks on such devices, which are not here
-  bool overlaps_exchange = false;         // of gradients between ranks: `--overlap`
-  VirtualCompute* compute = nullptr;      // not owned; nullptr: kernels run
-  CounterSource* counters = nullptr;      // not owned; nullptr: the device tells nothing
-  DeviceBytesLog* bytes = nullptr;        // not owned; nullptr: its memory is the host's
-  int64_t recorded_run_bytes = 0;         // of RecordedBytes
+  GradientOverlap overlap = GradientOverlap::kOff;  // `--overlap`
+  VirtualCompute* compute = nullptr;                // not owned; nullptr: kernels run
+  CounterSource* counters = nullptr;                // not owned; nullptr: the device tells nothing
+  DeviceBytesLog* bytes = nullptr;                  // not owned; nullptr: its memory is the host's
+  int64_t recorded_run_bytes = 0;                   // of RecordedBytes
 
   void Join(Communicator& job) {
     rank = job.rank();

@@ -88,7 +88,7 @@ struct TrainOptions {
   std::string pipeline;          // see pipeline/schedule.h; empty: 1f1b, or no axis p
   std::string shares = "equal";  // see ParseShares
   std::string wire = "f32";      // what gradients travel as between devices; or "bf16"
-  std::string overlap = "auto";  // of exchanges and the step: or "on", "off", which auto is
+  std::string overlap = "auto";  // of exchanges and the step: or "on", "off"
   std::string out;               // empty: runs/MODEL-N
   Interval checkpoint_every;     // 0 steps: each epoch
   std::string checkpoint_writers = "auto";  // or a number of devices
