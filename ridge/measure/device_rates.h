@@ -13,7 +13,7 @@ struct DeviceRatesOptions {
   double long_enough_s = 1e-3;
   int64_t most_extent = 16384;                   // of square matrices that are multiplied
   int64_t most_sum_bytes = int64_t{3} << 28;     // read and written by a sum that no cache holds
-  int64_t most_copied_bytes = int64_t{1} << 28;  // between the host and the device
+  int64_t most_copied_bytes = int64_t{1} << 26;  // between the host and the device
   double budget_s = 0.3;                         // of each figure
 };
 
