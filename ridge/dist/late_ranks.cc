@@ -71,7 +71,7 @@ std::string LateRanks::Late(size_t rank) const {
 std::optional<std::string> LateRanks::Silent() const {
   for (size_t rank = 0; rank < seen_.size(); ++rank) {
     const Seen& seen = seen_[rank];
-    if (rank == own_ || seen.line.place == 0 || seen.silent_s < limit_s_) continue;
+    if (rank == own_ || !seen.line.seen() || seen.silent_s < limit_s_) continue;
     return fmt::format("{} does not run{} (no heartbeat for {:.1f} s)", Late(rank),
                        ElsewhereOf(rank).empty() ? "" : ", or that machine is cut off",
                        seen.silent_s);
@@ -84,7 +84,7 @@ std::optional<std::string> LateRanks::SlowStep() const {
   std::optional<size_t> last;
   for (size_t rank = 0; rank < seen_.size(); ++rank) {
     const RankLine& line = seen_[rank].line;
-    const bool behind = line.place != 0 && line.place < seen_[own_].line.place && !line.inside();
+    const bool behind = line.seen() && line.place < seen_[own_].line.place && !line.inside();
     if (!behind || line.doing.work != RankWork::kStep || line.doing.planned_s <= 0) continue;
     if (!IsTooSlow(seen_[rank])) continue;
     if (!last || line.place < seen_[*last].line.place) last = rank;
@@ -104,8 +104,11 @@ std::optional<std::string> LateRanks::Transport(int64_t bytes) const {
   const double allowed_s = std::max(limit_s_, static_cast<double>(bytes) / kSlowestBytesPerS);
   size_t inside = 0, unseen = 0;
   for (const Seen& seen : seen_) {
-    if (seen.line.place == 0) ++unseen;
-    if (seen.line.place != 0 && seen.line.place < own) return std::nullopt;
+    if (!seen.line.seen()) {
+      ++unseen;
+      continue;
+    }
+    if (seen.line.place < own) return std::nullopt;
     if (seen.line.place == own) ++inside;
   }
   if (seen_[own_].same_s < (unseen > 0 ? std::max(allowed_s, kUnseen_s) : allowed_s))
@@ -123,9 +126,11 @@ std::optional<std::string> LateRanks::Transport(int64_t bytes) const {
 // Of work that has no planned length, after a minute, two, four...
 std::optional<std::string> LateRanks::WhomToWaitFor() {
   if (seen_[own_].same_s < next_note_s_) return std::nullopt;
-  const auto last = std::min_element(seen_.begin(), seen_.end(), [](const Seen& a, const Seen& b) {
-    return (a.line.place == 0 ? UINT64_MAX : a.line.place) <
-           (b.line.place == 0 ? UINT64_MAX : b.line.place);
+  const auto place_of = [](const Seen& one) {
+    return one.line.seen() ? one.line.place : UINT64_MAX;
+  };
+  const auto last = std::min_element(seen_.begin(), seen_.end(), [&](const Seen& a, const Seen& b) {
+    return place_of(a) < place_of(b);
   });
   if (last->line.place >= seen_[own_].line.place) return std::nullopt;
   next_note_s_ *= 2;

@@ -17,11 +17,12 @@ namespace ridge {
 
 // A line of the board at one moment.
 struct RankLine {
-  uint64_t place = 0;  // as BoardLine; 0: not seen
-  uint64_t beats = 0;
+  uint64_t place = 0;  // as BoardLine; 0: before its first exchange
+  uint64_t beats = 0;  // 0: not seen
   RankDoing doing;
   double worked_s = 0;  // of its first thread on a core
   int64_t process = 0;
+  bool seen() const { return beats > 0; }
   bool inside() const { return place % 2 == 1; }
   uint64_t collective() const { return (place + 1) / 2; }
 };

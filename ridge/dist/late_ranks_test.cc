@@ -115,8 +115,16 @@ TEST_F(LateRanksTest, BlamesNobodyAfterTheMachineSlept) {
   EXPECT_FALSE(Look(/*elapsed_s=*/3600));
 }
 
-TEST_F(LateRanksTest, KnowsNothingOfRanksThatItDoesNotSee) {
+TEST_F(LateRanksTest, NamesARankThatStoppedBeforeItsFirstExchange) {
   lines_[1].place = 0;
+  EXPECT_EQ(Within(4, {0, 2}), "");
+  EXPECT_EQ(Within(1, {0, 2}),
+            "waited 5.0 s in all_reduce 'train' (step 12, collective 147); rank 1 is late: at "
+            "collective 0, its process 101 does not run (no heartbeat for 5.0 s)");
+}
+
+TEST_F(LateRanksTest, KnowsNothingOfRanksThatItDoesNotSee) {
+  lines_[1] = {};
   EXPECT_EQ(Within(599, {0, 2}), "");
   EXPECT_EQ(Within(1, {0, 2}),
             "waited 600.0 s in all_reduce 'train' (step 12, collective 147); no rank of this "

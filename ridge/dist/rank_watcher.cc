@@ -153,6 +153,9 @@ void RankWatcher::EndUnlessTaken(std::unique_lock<std::mutex>& lock) {
 void RankWatcher::Watch() {
   std::unique_lock lock(mutex_);
   double looked_s = MonotonicSeconds();
+  // At once: the others know of a rank that stops before its first look.
+  Beat();
+  if (far_ != nullptr) far_->Exchange(*board_);
   while (!changed_.wait_for(lock, std::chrono::duration<double>(options_.look_s),
                             [this] { return stops_; })) {
     const double now_s = MonotonicSeconds();
