@@ -28,34 +28,40 @@ Place PlaceOfThisRank() {
   return place;
 }
 
+// The ranks that may use the cores of this one, and those of them before it.
+struct Sharing {
+  int ranks = 1, before = 0;
+};
+
+Result<Sharing> SharingOf(Communicator& ranks) {
+  const Place mine = PlaceOfThisRank();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, mine));
+  return Sharing{
+      .ranks = static_cast<int>(std::count(all.begin(), all.end(), mine)),
+      .before = static_cast<int>(std::count(all.begin(), all.begin() + ranks.rank(), mine))};
+}
+
 }  // namespace
 
 Result<int64_t> ThreadsOfRank(Communicator& ranks) {
-  const Place mine = PlaceOfThisRank();
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, mine));
+  RIDGE_ASSIGN_OR_RETURN(const Sharing sharing, SharingOf(ranks));
   const int64_t threads = AvailableThreads();
   const char* given = std::getenv("OMP_NUM_THREADS");
   if (given != nullptr && std::atoi(given) > 0) return threads;
-  const int64_t sharing = std::count(all.begin(), all.end(), mine);
-  return std::max<int64_t>(1, threads / sharing);
+  return std::max<int64_t>(1, threads / sharing.ranks);
 }
 
 Result<bool> AllHaveACoreToSpare(Communicator& ranks, int threads) {
-  const Place mine = PlaceOfThisRank();
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, mine));
-  const std::ptrdiff_t sharing = std::count(all.begin(), all.end(), mine);
-  const bool lacks = sharing * (threads + 1) > AllowedCores();
+  RIDGE_ASSIGN_OR_RETURN(const Sharing sharing, SharingOf(ranks));
+  const bool lacks = sharing.ranks * (threads + 1) > AllowedCores();
   RIDGE_ASSIGN_OR_RETURN(const bool one_lacks, Agreement(&ranks).Any(lacks));
   return !one_lacks;
 }
 
 Result<std::optional<int>> FirstCoreOfRank(Communicator& ranks, int threads) {
-  const Place mine = PlaceOfThisRank();
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<Place> all, GatherFromAll(ranks, mine));
-  const auto sharing = static_cast<int>(std::count(all.begin(), all.end(), mine));
-  if (sharing * threads != AllowedCores()) return std::optional<int>();
-  const auto before = std::count(all.begin(), all.begin() + ranks.rank(), mine);
-  return std::optional<int>(static_cast<int>(before) * threads);
+  RIDGE_ASSIGN_OR_RETURN(const Sharing sharing, SharingOf(ranks));
+  if (sharing.ranks * threads != AllowedCores()) return std::optional<int>();
+  return std::optional<int>(sharing.before * threads);
 }
 
 Result<std::vector<int>> FirstRankOfMachines(Communicator& ranks) {

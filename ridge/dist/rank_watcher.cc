@@ -106,6 +106,7 @@ void RankWatcher::Beat() {
                          std::memory_order_relaxed);
   }
   own_.beats.fetch_add(1, std::memory_order_release);
+  if (far_ != nullptr) far_->Exchange(*board_);
 }
 
 RankLine RankWatcher::LineOf(int rank, Channel channel) {
@@ -153,14 +154,11 @@ void RankWatcher::EndUnlessTaken(std::unique_lock<std::mutex>& lock) {
 void RankWatcher::Watch() {
   std::unique_lock lock(mutex_);
   double looked_s = MonotonicSeconds();
-  // At once: the others know of a rank that stops before its first look.
-  Beat();
-  if (far_ != nullptr) far_->Exchange(*board_);
+  Beat();  // at once: the others know of a rank that stops before its first look
   while (!changed_.wait_for(lock, std::chrono::duration<double>(options_.look_s),
                             [this] { return stops_; })) {
     const double now_s = MonotonicSeconds();
     Beat();
-    if (far_ != nullptr) far_->Exchange(*board_);
     Look(now_s - looked_s);
     looked_s = now_s;
     if (ends()) return EndUnlessTaken(lock);
