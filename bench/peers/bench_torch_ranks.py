@@ -22,63 +22,47 @@ def status_bytes(key):
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
 
 
-class DistributedDataParallel:
-    def __init__(self):
-        dist.init_process_group("gloo")
-        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+def step_of_ddp(model, loss_of_batch):
+    parallel = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
 
-    def step_of(self, model, loss_of_batch):
-        parallel = torch.nn.parallel.DistributedDataParallel(model)
-        optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of_batch(parallel)
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
 
-        def step():
-            optimizer.zero_grad(set_to_none=True)
-            loss = loss_of_batch(parallel)
-            loss.backward()
-            optimizer.step()
-            return float(loss.detach())
-
-        return step
-
-    def end(self):
-        dist.destroy_process_group()
+    return step
 
 
-class DeepSpeed:
-    def __init__(self):
-        import deepspeed
-        deepspeed.logger.setLevel("ERROR")
-        deepspeed.init_distributed(dist_backend="gloo", verbose=False)
-        self.initialize, self.rank, self.ranks = deepspeed.initialize, dist.get_rank(), dist.get_world_size()
+def step_of_deepspeed(model, loss_of_batch):
+    import deepspeed
+    deepspeed.logger.setLevel("ERROR")
+    config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": True}
+    engine, *_ = deepspeed.initialize(model=model, optimizer=torch.optim.Adam(model.parameters(), LEARNING_RATE), config=config)
 
-    def step_of(self, model, loss_of_batch):
-        config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": True}
-        engine, *_ = self.initialize(model=model, optimizer=torch.optim.Adam(model.parameters(), LEARNING_RATE), config=config)
+    def step():
+        loss = loss_of_batch(engine)
+        engine.backward(loss)
+        engine.step()
+        return float(loss.detach())
 
-        def step():
-            loss = loss_of_batch(engine)
-            engine.backward(loss)
-            engine.step()
-            return float(loss.detach())
-
-        return step
-
-    def end(self):
-        dist.destroy_process_group()
+    return step
 
 
-ENGINES = {"ddp": DistributedDataParallel, "deepspeed": DeepSpeed}
+STEPS_OF = {"ddp": step_of_ddp, "deepspeed": step_of_deepspeed}
 
 
 def main():
-    model_name, batch, steps, engine_name = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    model_name, batch, steps, engine = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     torch.manual_seed(0)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     base = status_bytes("VmRSS")
-    engine = ENGINES[engine_name]()
-    model, inputs, target, loss_of = build(model_name, batch // engine.ranks)
+    dist.init_process_group("gloo")
+    model, inputs, target, loss_of = build(model_name, batch // dist.get_world_size())
     model.train()
-    step = engine.step_of(model, lambda forward: loss_of(forward(*inputs), target))
+    step = STEPS_OF[engine](model, lambda forward: loss_of(forward(*inputs), target))
     for _ in range(3):
         step()
     times = []
@@ -87,11 +71,11 @@ def main():
         step()
         times.append(time.perf_counter() - begin)
     times.sort()
-    if engine.rank == 0:
-        print(json.dumps({"fw": f"torch {engine_name}", "ver": torch.__version__, "model": model_name, "batch": batch,
-                          "ranks": engine.ranks, "ms_min": 1e3 * times[0], "ms_med": 1e3 * times[len(times) // 2],
+    if dist.get_rank() == 0:
+        print(json.dumps({"fw": f"torch {engine}", "ver": torch.__version__, "model": model_name, "batch": batch,
+                          "ranks": dist.get_world_size(), "ms_min": 1e3 * times[0], "ms_med": 1e3 * times[len(times) // 2],
                           "peak_mb": (status_bytes("VmHWM") - base) / 2**20}))
-    engine.end()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
