@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "ridge/core/status.h"
 #include "ridge/lower/kernel_query.h"
@@ -71,6 +72,12 @@ class Stream {
   virtual Result<std::unique_ptr<Recording>> EndRecording() { return std::unique_ptr<Recording>(); }
   // REQUIRES: this stream recorded it.
   virtual void Play(Recording&) {}
+  // Whether work of a recording may run at once: Mark() names what was told last, until
+  // EndRecording(); what is told after RunBehind(marks) runs behind the work of these marks, and
+  // behind nothing else that was told.
+  virtual bool branches() const { return false; }
+  virtual int Mark() { return 0; }
+  virtual void RunBehind(std::span<const int> marks) { (void)marks; }
 };
 
 // A reference to f(int part), without an allocation.

@@ -16,6 +16,7 @@
 #include "ridge/core/process.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/mesh_nodes.h"
+#include "ridge/runtime/lane_recorder.h"
 #include "ridge/runtime/mesh_kernels.h"
 #include "ridge/runtime/staged_ranks.h"
 #include "ridge/runtime/tree_nodes.h"
@@ -83,6 +84,9 @@ struct Executor::CompiledNode {
   std::array<std::vector<Operands>, kInputSlots> operands;
   int64_t copies = 1;  // common multiple of its operands'
   void* workspace = nullptr;
+  std::vector<size_t> input_bytes, output_bytes;
+  size_t workspace_bytes = 0;
+  bool within_operands = false;  // it reads and writes nothing else
   int64_t first_slice = 0;
 
   Operands& At(Coord coord) {
@@ -122,6 +126,7 @@ struct Executor::Recorded {
   };
   std::vector<std::unique_ptr<Recording>> parts;
   std::vector<Between> between;
+  LaneRecorder lanes;  // while it is made
 };
 
 struct Executor::CompiledStep {
@@ -314,6 +319,16 @@ int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
   return slices;
 }
 
+// Of one slice's part.
+std::vector<size_t> BytesOf(const StepPlan& step, const std::vector<int>& values) {
+  std::vector<size_t> bytes;
+  for (const int value : values) {
+    const int64_t part = value < 0 ? 0 : step.values[static_cast<size_t>(value)].part_bytes();
+    bytes.push_back(static_cast<size_t>(part));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const PlannedNode& node,
@@ -343,6 +358,10 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
     }
   }
   if (node.workspace_offset >= 0) ready.workspace = arena_->data() + node.workspace_offset;
+  ready.workspace_bytes = static_cast<size_t>(node.choice.workspace_bytes);
+  ready.input_bytes = BytesOf(step, node.inputs);
+  ready.output_bytes = BytesOf(step, node.outputs);
+  ready.within_operands = !IsMeshNode(node) && !step.tree;
   return ready;
 }
 
@@ -417,6 +436,33 @@ Status Executor::RunNode(CompiledNode& node, Coord coord, Stream& stream) {
   return node.kernel->Enqueue(stream, {operands.inputs, operands.outputs, node.workspace});
 }
 
+MemoryUse Executor::UseOf(CompiledNode& node, Coord coord) {
+  const Operands& operands = node.At(coord);
+  const auto range = [](const void* at, size_t bytes) {
+    return std::span<const std::byte>(static_cast<const std::byte*>(at), at == nullptr ? 0 : bytes);
+  };
+  MemoryUse use;
+  for (size_t i = 0; i < operands.inputs.size(); ++i)
+    use.reads.push_back(range(operands.inputs[i], node.input_bytes[i]));
+  for (size_t k = 0; k < operands.outputs.size(); ++k)
+    use.writes.push_back(range(operands.outputs[k], node.output_bytes[k]));
+  use.writes.push_back(range(node.workspace, node.workspace_bytes));
+  return use;
+}
+
+Status Executor::RecordNode(CompiledNode& node, Coord coord, Stream& stream) {
+  if (node.exchanges) return CutRecordingBefore(stream, &node, coord);
+  LaneRecorder& lanes = recording_->lanes;
+  if (!node.within_operands) {
+    lanes.Join();
+    return RunNode(node, coord, stream);
+  }
+  lanes.BeginWork(UseOf(node, coord));
+  RIDGE_RETURN_IF_ERROR(RunNode(node, coord, stream));
+  lanes.EndWork();
+  return Status();
+}
+
 std::span<std::byte> Executor::MicroBatchBytes(const std::string& state, int64_t micro) const {
   const PersistentValue* value = FindPersistent(state);
   RIDGE_CHECK(value != nullptr, "no state '" + state + "'");
@@ -450,6 +496,13 @@ Status Executor::RunBody(CompiledStep& compiled, int slot) {
   return RunRegion(compiled, compiled.body, {slot, compiled.slices - 1, /*position=*/0, micro_});
 }
 
+void Executor::SetLanes(int lanes) {
+  lanes_ = lanes;
+  for (const auto& compiled : compiled_) {
+    for (Recorded& recorded : compiled->recorded) recorded = Recorded();
+  }
+}
+
 bool Executor::CanRecord(const CompiledStep& compiled) const {
   return device_.stream(0).records() && !timing_ && compute_ == nullptr && exchange_ == nullptr &&
          compiled.has_one_address;
@@ -473,7 +526,7 @@ Status Executor::RunRecorded(CompiledStep& compiled, int slot) {
 Status Executor::Record(CompiledStep& compiled, int slot, Recorded& recorded) {
   Stream& stream = device_.stream(0);
   recording_ = &recorded;
-  stream.BeginRecording();
+  recorded.lanes.BeginRecording(stream, lanes_);
   const Status ran = RunBody(compiled, slot);
   const Status cut = CutRecording(stream);
   recording_ = nullptr;
@@ -486,11 +539,12 @@ Status Executor::Record(CompiledStep& compiled, int slot, Recorded& recorded) {
 Status Executor::CutRecordingBefore(Stream& stream, CompiledNode* exchange, Coord coord) {
   RIDGE_RETURN_IF_ERROR(CutRecording(stream));
   recording_->between.push_back({exchange, coord});
-  stream.BeginRecording();
+  recording_->lanes.BeginRecording(stream, lanes_);
   return Status();
 }
 
 Status Executor::CutRecording(Stream& stream) {
+  recording_->lanes.Join();
   RIDGE_ASSIGN_OR_RETURN(recording_->parts.emplace_back(), stream.EndRecording());
   return Status();
 }
@@ -528,9 +582,8 @@ Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Coord 
   for (size_t n = region.first; n < region.end; ++n) {
     CompiledNode& node = compiled.nodes[n];
     if (coord.slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(recording_ != nullptr && node.exchanges
-                              ? CutRecordingBefore(stream, &node, coord)
-                              : RunNode(node, coord, stream));
+    RIDGE_RETURN_IF_ERROR(recording_ != nullptr ? RecordNode(node, coord, stream)
+                                                : RunNode(node, coord, stream));
     if (timing_) stream.Record(*compiled.ends[n]);
     if (static_cast<int>(n) == compiled.loss_node)
       RIDGE_RETURN_IF_ERROR(CheckLoss(compiled, stream));
@@ -543,6 +596,7 @@ Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Coord 
 Status Executor::RunStreams(CompiledStep& compiled, CompiledRegion& region, Coord coord) {
   const auto parts = static_cast<int>(region.parts.size());
   const int streams = std::min(parts, device_.streams());
+  if (recording_ != nullptr) return RunParts(compiled, region, coord);
   if (timing_) device_.stream(0).Record(*region.begins);
   Fork(streams);
   device_.ForEachPart(std::max(threads_, parts), [&](int part) {

@@ -19,6 +19,8 @@
 
 namespace ridge {
 
+class LaneRecorder;
+struct MemoryUse;
 struct Operands;
 struct TreeExchange;
 
@@ -46,6 +48,11 @@ class Executor {
   // Makes the whole arena resident: in a step, one thread may take many page faults alone.
   // REQUIRES: nothing in the arena is needed; it may be lost.
   void TouchArena() { arena_->MakeResident(); }
+
+  // How many pieces of work of a recorded step may run at once; 1 at first.  What was recorded is
+  // dropped.  Bits do not depend on it.
+  void SetLanes(int lanes);
+  int lanes() const { return lanes_; }
 
   // The way to what lies in the arena: inputs, variables, outputs.
   Transfers& transfers() { return *transfers_; }
@@ -126,6 +133,8 @@ class Executor {
   void Fork(int streams);
   void Join(int streams);
   static Status RunNode(CompiledNode& node, Coord coord, Stream& stream);
+  static MemoryUse UseOf(CompiledNode& node, Coord coord);
+  Status RecordNode(CompiledNode& node, Coord coord, Stream& stream);
   static double AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes, Coord coord,
                            double scale);
   Status AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& region, Coord coord);
@@ -144,6 +153,7 @@ class Executor {
   Communicator* in_arena_ = nullptr;  // the ranks, for what lies in the arena
   VirtualCompute* const compute_;     // null: kernels run
   int threads_ = 1;
+  int lanes_ = 1;
   std::unique_ptr<TreeExchange> exchange_;  // null: exchanges run in line, or none does
   std::unique_ptr<Transfers> transfers_;
   std::vector<std::unique_ptr<CompiledStep>> compiled_;

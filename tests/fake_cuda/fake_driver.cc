@@ -30,6 +30,7 @@ Gpu* GpuOf(int ordinal) {
 // Of a graph that may be launched; it takes memory from the first launch on.
 struct GraphExec {
   Graph work;
+  std::mt19937 draw;
   Gpu* gpu = nullptr;  // of the first launch
   uint64_t bytes = 0;
 
@@ -348,10 +349,44 @@ DriverCode cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
   return code;
 }
 
+// A node's handle is its place, from 1 on.
+DriverCode cuStreamGetCaptureInfo_v3(StreamHandle stream, int* status, uint64_t*, GraphHandle*,
+                                     const GraphNodeHandle** nodes, const GraphEdge** edges,
+                                     size_t* count) {
+  RIDGE_FAKE_IN_CONTEXT;
+  if (In(stream).capture() == nullptr) return DriverCode::kInvalidValue;
+  thread_local std::vector<GraphNodeHandle> handles;  // until the next call
+  handles.clear();
+  for (const size_t node : In(stream).behind())
+    handles.push_back(reinterpret_cast<GraphNodeHandle>(node + 1));
+  *status = 1;  // it captures
+  *nodes = handles.data();
+  *edges = nullptr;
+  *count = handles.size();
+  return kOk;
+}
+
+DriverCode cuStreamUpdateCaptureDependencies_v2(StreamHandle stream, GraphNodeHandle* nodes,
+                                                const GraphEdge*, size_t count,
+                                                unsigned int flags) {
+  RIDGE_FAKE_IN_CONTEXT;
+  if (In(stream).capture() == nullptr || flags != kSetCaptureDependencies)
+    return DriverCode::kInvalidValue;
+  std::vector<size_t> behind;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t place = reinterpret_cast<size_t>(nodes[i]);
+    if (place == 0 || place > In(stream).capture()->size()) return DriverCode::kInvalidValue;
+    behind.push_back(place - 1);
+  }
+  In(stream).SetBehind(std::move(behind));
+  return kOk;
+}
+
 DriverCode cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph,
                                        unsigned long long) {
   RIDGE_FAKE_IN_CONTEXT;
-  *exec = reinterpret_cast<GraphExecHandle>(new GraphExec{*reinterpret_cast<Graph*>(graph)});
+  *exec = reinterpret_cast<GraphExecHandle>(
+      new GraphExec{*reinterpret_cast<Graph*>(graph), std::mt19937(1)});
   TheState().Born();
   return kOk;
 }
@@ -360,7 +395,7 @@ DriverCode cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
   RIDGE_FAKE_IN_CONTEXT;
   auto& graph = *reinterpret_cast<GraphExec*>(exec);
   graph.TakeBytes();
-  for (const Work& work : graph.work) In(stream).Push(work);
+  for (const size_t node : DrawOrder(graph.work, graph.draw)) In(stream).Push(graph.work[node].run);
   return kOk;
 }
 

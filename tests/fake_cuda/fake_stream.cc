@@ -62,13 +62,40 @@ std::shared_ptr<Graph> Stream::EndCapture() {
 
 void Stream::Push(Work run) {
   if (capture_ != nullptr) {
-    capture_->push_back(std::move(run));
+    capture_->push_back({std::move(run), behind_});
+    behind_ = {capture_->size() - 1};
     return;
   }
   const std::lock_guard hold(lock_);
   waiting_.push_back(std::move(run));
   ++pushed_;
   changed_.notify_all();
+}
+
+void Stream::JoinCapture(const std::shared_ptr<Graph>& graph, const std::vector<size_t>& behind) {
+  if (capture_ != graph) behind_.clear();
+  capture_ = graph;
+  behind_.insert(behind_.end(), behind.begin(), behind.end());
+}
+
+std::vector<size_t> DrawOrder(const Graph& graph, std::mt19937& draw) {
+  std::vector<size_t> order, ready, waits(graph.size());
+  std::vector<std::vector<size_t>> next(graph.size());
+  for (size_t n = 0; n < graph.size(); ++n) {
+    waits[n] = graph[n].behind.size();
+    for (const size_t before : graph[n].behind) next[before].push_back(n);
+    if (waits[n] == 0) ready.push_back(n);
+  }
+  while (!ready.empty()) {
+    std::swap(ready[draw() % ready.size()], ready.back());
+    const size_t n = ready.back();
+    ready.pop_back();
+    order.push_back(n);
+    for (const size_t later : next[n]) {
+      if (--waits[later] == 0) ready.push_back(later);
+    }
+  }
+  return order;
 }
 
 void Stream::Need() {
@@ -110,7 +137,8 @@ void Stream::Delay() {
 
 void Event::Record(Stream& stream) {
   captured_ = stream.capture();
-  if (stream.capture() != nullptr) return;  // the graph has one order
+  behind_ = stream.behind();
+  if (stream.capture() != nullptr) return;
   int64_t ticket = 0;
   {
     const std::lock_guard hold(reached_->lock);
@@ -129,7 +157,7 @@ void Event::Record(Stream& stream) {
 
 void Event::WaitOn(Stream& stream) {
   if (std::shared_ptr<Graph> graph = captured_.lock()) {
-    stream.JoinCapture(std::move(graph));
+    stream.JoinCapture(graph, behind_);
     return;
   }
   int64_t ticket = 0;

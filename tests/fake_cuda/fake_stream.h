@@ -20,7 +20,13 @@ namespace ridge::fake_cuda {
 using Work = std::function<DriverCode(bool skipped)>;
 
 // Work that streams captured, in the order in which they were told.
-using Graph = std::vector<Work>;
+struct GraphNode {
+  Work run;
+  std::vector<size_t> behind;  // nodes that end before it begins
+};
+using Graph = std::vector<GraphNode>;
+// One order in which it may run: of what may run next, any.
+std::vector<size_t> DrawOrder(const Graph& graph, std::mt19937& draw);
 
 class Stream {
  public:
@@ -30,9 +36,15 @@ class Stream {
   // While capturing, into the graph.
   void Push(Work run);
   // A stream that waits for an event of a capturing one joins it, until the graph is taken.
-  void BeginCapture() { capture_ = std::make_shared<Graph>(); }
-  void JoinCapture(std::shared_ptr<Graph> graph) { capture_ = std::move(graph); }
+  void BeginCapture() {
+    capture_ = std::make_shared<Graph>();
+    behind_.clear();
+  }
+  void JoinCapture(const std::shared_ptr<Graph>& graph, const std::vector<size_t>& behind);
   const std::shared_ptr<Graph>& capture() const { return capture_; }
+  // The nodes behind which the next one runs.
+  const std::vector<size_t>& behind() const { return behind_; }
+  void SetBehind(std::vector<size_t> nodes) { behind_ = std::move(nodes); }
   std::shared_ptr<Graph> EndCapture();
   void Synchronize();
   // Somebody waits for what was pushed until now.
@@ -46,6 +58,7 @@ class Stream {
   std::condition_variable changed_;
   std::deque<Work> waiting_;
   std::shared_ptr<Graph> capture_;
+  std::vector<size_t> behind_;
   int64_t pushed_ = 0, begun_ = 0, needed_ = 0;  // pieces of work
   const bool lazy_;
   bool busy_ = false, stop_ = false;
@@ -74,6 +87,7 @@ class Event {
   };
   std::shared_ptr<Reached> reached_ = std::make_shared<Reached>();
   std::weak_ptr<Graph> captured_;  // by which the last record was taken
+  std::vector<size_t> behind_;     // its nodes before the record
 };
 
 }  // namespace ridge::fake_cuda

@@ -54,6 +54,40 @@ TEST(CudaRecording, RunsAsOftenAsItIsPlayedAndNotBefore) {
   EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
 }
 
+// What a play leaves of "copy the first number to the second" and "clear the first", of which the
+// clearing does not wait.
+TEST(CudaRecording, WorkThatDoesNotWaitRunsInAnyOrder) {
+  {
+    FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}});
+    const auto arena = Allocated(*gpu.device, 2 * kBytes);
+    std::byte* const at = arena->data();
+    Stream& main = gpu.device->stream(0);
+    ASSERT_TRUE(main.branches());
+    main.BeginRecording();
+    const int begun = main.Mark();
+    main.Copy(at + kBytes, at, kBytes);
+    const int copied = main.Mark();
+    main.RunBehind(std::vector<int>{begun});
+    main.Clear(at, kBytes);
+    main.RunBehind(std::vector<int>{copied, main.Mark()});
+    const auto recording = main.EndRecording();
+    ASSERT_TRUE(recording.ok()) << recording.status().message();
+    int cleared_first = 0;
+    const std::vector<int64_t> from(kCount, 7);
+    std::vector<int64_t> to(kCount);
+    for (int round = 0; round < 50; ++round) {
+      main.Upload(at, from.data(), kBytes);
+      main.Play(**recording);
+      main.Download(to.data(), at + kBytes, kBytes);
+      ASSERT_TRUE(main.Synchronize().ok());
+      cleared_first += to[0] == 0 ? 1 : 0;
+    }
+    EXPECT_GT(cleared_first, 5);
+    EXPECT_LT(cleared_first, 45);
+  }
+  EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
+}
+
 TEST(CudaRecording, AnErrorInItStaysAndGivesEverythingBack) {
   for (const char* fail : {"cuMemsetD8Async:1:719", "cuStreamBeginCapture:1:900",
                            "cuStreamEndCapture:1:901", "cuGraphInstantiateWithFlags:1:719"}) {

@@ -1,5 +1,8 @@
 #include "ridge/backend/cuda/cuda_stream.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace ridge::cuda {
 namespace {
 
@@ -115,6 +118,7 @@ CudaRecording::~CudaRecording() {
 }
 
 void CudaStream::BeginRecording() {
+  marks_.clear();
   if (!context_.Ready()) return;
   context_.Keep(RIDGE_CUDA(context_, StreamBeginCapture, handle_, kCaptureRelaxed));
 }
@@ -129,6 +133,43 @@ Result<std::unique_ptr<Recording>> CudaStream::EndRecording() {
     return context_.error();
   }
   return CudaRecording::Create(context_, graph);
+}
+
+int CudaStream::Mark() {
+  Nodes last;
+  int status = 0;
+  uint64_t id = 0;
+  GraphHandle graph = nullptr;
+  const GraphNodeHandle* nodes = nullptr;
+  const GraphEdge* edges = nullptr;
+  size_t count = 0;
+  if (context_.Ready()) {
+    context_.Keep(RIDGE_CUDA(context_, StreamGetCaptureInfo, handle_, &status, &id, &graph, &nodes,
+                             &edges, &count));
+  }
+  if (!context_.error().ok()) count = 0;
+  last.handles.assign(nodes, nodes + count);
+  last.edges.resize(count, GraphEdge{});
+  if (edges != nullptr) std::copy(edges, edges + count, last.edges.begin());
+  marks_.push_back(std::move(last));
+  return static_cast<int>(marks_.size()) - 1;
+}
+
+void CudaStream::RunBehind(std::span<const int> marks) {
+  Nodes nodes;
+  for (const int mark : marks) {
+    const Nodes& one = marks_[static_cast<size_t>(mark)];
+    for (size_t i = 0; i < one.handles.size(); ++i) {
+      if (std::find(nodes.handles.begin(), nodes.handles.end(), one.handles[i]) !=
+          nodes.handles.end())
+        continue;
+      nodes.handles.push_back(one.handles[i]);
+      nodes.edges.push_back(one.edges[i]);
+    }
+  }
+  if (!context_.Ready()) return;
+  context_.Keep(RIDGE_CUDA(context_, StreamUpdateCaptureDependencies, handle_, nodes.handles.data(),
+                           nodes.edges.data(), nodes.handles.size(), kSetCaptureDependencies));
 }
 
 void CudaStream::Play(Recording& recording) {

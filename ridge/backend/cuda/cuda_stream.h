@@ -1,5 +1,9 @@
 // Streams and events of a GPU.  An error is kept by the context, and nothing is enqueued after it.
 #pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
 #include "ridge/backend/cuda/cuda_context.h"
 #include "ridge/backend/device.h"
 
@@ -59,13 +63,23 @@ class CudaStream : public Stream {
   void BeginRecording() override;
   Result<std::unique_ptr<Recording>> EndRecording() override;
   void Play(Recording& recording) override;
+  bool branches() const override { return records_; }
+  int Mark() override;
+  void RunBehind(std::span<const int> marks) override;
 
  private:
   CudaStream(CudaContext& context, bool records) : context_(context), records_(records) {}
 
+  // Nodes of the graph behind which work runs.
+  struct Nodes {
+    std::vector<GraphNodeHandle> handles;
+    std::vector<GraphEdge> edges;
+  };
+
   CudaContext& context_;
   const bool records_;
   StreamHandle handle_ = nullptr;
+  std::vector<Nodes> marks_;  // of the recording
 };
 
 // Seconds of events since it was made.  CUDA has milliseconds of 32 bits between two events, so an

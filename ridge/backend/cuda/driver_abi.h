@@ -48,6 +48,7 @@ using ModuleHandle = struct ModuleOpaque*;
 using FunctionHandle = struct FunctionOpaque*;
 using GraphHandle = struct GraphOpaque*;          // CUgraph
 using GraphExecHandle = struct GraphExecOpaque*;  // CUgraphExec
+using GraphNodeHandle = struct GraphNodeOpaque*;  // CUgraphNode
 
 // CUdevice_attribute.
 enum class DeviceAttribute : int {
@@ -63,9 +64,10 @@ inline constexpr int kLocationHost = 2;  // its id is not read
 inline constexpr int kAllocationPinned = 1;
 inline constexpr int kAccessReadWrite = 3;
 inline constexpr int kGranularityMinimum = 0;
-inline constexpr unsigned int kStreamNonBlocking = 1;  // not ordered with the default stream
-inline constexpr unsigned int kEventDefault = 0;       // takes times
-inline constexpr int kCaptureRelaxed = 2;              // other threads go on with what they do
+inline constexpr unsigned int kStreamNonBlocking = 1;       // not ordered with the default stream
+inline constexpr unsigned int kEventDefault = 0;            // takes times
+inline constexpr int kCaptureRelaxed = 2;                   // other threads go on with what they do
+inline constexpr unsigned int kSetCaptureDependencies = 1;  // instead of those that there are
 
 struct MemLocation {
   int type;
@@ -86,6 +88,10 @@ struct MemAllocationProp {
 struct MemAccessDesc {
   MemLocation location;
   int flags;
+};
+// CUgraphEdgeData: when the node behind an edge may begin.  Zeros: behind the end of the first.
+struct GraphEdge {
+  unsigned char from_port, to_port, type, reserved[5];
 };
 struct Uuid {
   unsigned char bytes[16];
@@ -144,6 +150,12 @@ struct Uuid {
     (StreamHandle stream, EventHandle event, unsigned int flags))                                 \
   F(StreamBeginCapture, cuStreamBeginCapture_v2, (StreamHandle stream, int mode))                 \
   F(StreamEndCapture, cuStreamEndCapture, (StreamHandle stream, GraphHandle * graph))             \
+  F(StreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,                                              \
+    (StreamHandle stream, int* status, uint64_t* id, GraphHandle* graph,                          \
+     const GraphNodeHandle** nodes, const GraphEdge** edges, size_t* count))                      \
+  F(StreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2,                        \
+    (StreamHandle stream, GraphNodeHandle * nodes, const GraphEdge* edges, size_t count,          \
+     unsigned int flags))                                                                         \
   F(GraphInstantiate, cuGraphInstantiateWithFlags,                                                \
     (GraphExecHandle * exec, GraphHandle graph, unsigned long long flags))                        \
   F(GraphLaunch, cuGraphLaunch, (GraphExecHandle exec, StreamHandle stream))                      \

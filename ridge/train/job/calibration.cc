@@ -14,6 +14,10 @@ constexpr int kMostWarmUps = 2, kFewest = 5, kMost = 400;  // where the budget a
 constexpr double kForMore = 1.0 / 3;  // share of the budget for more updates than kFewest
 constexpr double kAgree = 0.05;       // updates that differ by more take all of the budget
 
+// More lanes were no faster on an H200, and their graphs take more memory.
+constexpr int kLanes = 2;
+constexpr double kWorthLanes = 0.99;  // of the time of one lane
+
 // Whether the middle half of the times agree.  Where the loader of a large batch waits for a core,
 // updates differ by whole time slices of the scheduler.
 bool Agree(const std::vector<double>& seconds) {
@@ -34,6 +38,17 @@ Result<double> TimeRecordedUpdates(Executor& executor, const PlannedJob& job, do
     if (MonotonicSeconds() - begin + update->seconds > budget_s) break;
   }
   return LowerQuantile(std::move(seconds), 0.5);
+}
+
+Result<double> ChooseLanes(Executor& executor, const PlannedJob& job, double budget_s) {
+  RIDGE_ASSIGN_OR_RETURN(const double one_s, TimeRecordedUpdates(executor, job, budget_s / 2));
+  if (one_s == 0) return 0.0;
+  executor.SetLanes(kLanes);
+  RIDGE_ASSIGN_OR_RETURN(const double lanes_s, TimeRecordedUpdates(executor, job, budget_s / 2));
+  if (lanes_s < kWorthLanes * one_s) return lanes_s;
+  executor.SetLanes(1);
+  RIDGE_RETURN_IF_ERROR(TimeRecordedUpdates(executor, job, /*budget_s=*/0).status());
+  return one_s;
 }
 
 Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const JobData& data,

@@ -20,4 +20,7 @@ Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const J
 // rank.
 Result<double> TimeRecordedUpdates(Executor& executor, const PlannedJob& job, double budget_s);
 
+// The same in one lane and in two (Executor::SetLanes); the executor keeps the faster.
+Result<double> ChooseLanes(Executor& executor, const PlannedJob& job, double budget_s);
+
 }  // namespace ridge

@@ -31,6 +31,7 @@ static_assert(offsetof(MemAccessDesc, flags) == offsetof(CUmemAccessDesc, flags)
 static_assert(sizeof(MemLocation) == sizeof(CUmemLocation));
 static_assert(offsetof(MemLocation, id) == offsetof(CUmemLocation, id));
 static_assert(sizeof(Uuid) == sizeof(CUuuid));
+static_assert(sizeof(GraphEdge) == sizeof(CUgraphEdgeData));
 
 // --- values --------------------------------------------------------------------------------------
 
@@ -41,6 +42,7 @@ static_assert(kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(kGranularityMinimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(kEventDefault == CU_EVENT_DEFAULT);
+static_assert(kSetCaptureDependencies == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 
 constexpr bool Is(DeviceAttribute ours, CUdevice_attribute theirs) {
   return static_cast<int>(ours) == static_cast<int>(theirs);
