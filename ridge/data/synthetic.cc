@@ -16,6 +16,9 @@ constexpr int64_t kWords = 4;  // of one Philox block
 // Drawn at a time; a multiple of kDrawBlocks.
 constexpr int64_t kBlocks = 4 * kDrawBlocks;
 
+// From here on a sample is worth a worker's turn.
+constexpr int64_t kSlowElements = 1 << 16;
+
 // Integers are drawn from [0, extent).
 int64_t IntegerExtent(const Field& field) {
   if (field.classes > 0) return field.classes;
@@ -44,7 +47,10 @@ void WriteValues(std::span<const uint32_t> words, const Field& field, void* to) 
 SyntheticSource::SyntheticSource(std::string name, std::vector<Field> fields, int64_t samples,
                                  uint64_t seed)
     : Source(std::move(name), std::move(fields), samples), seed_(seed) {
-  for (const Field& field : this->fields()) streams_.push_back(StableHash(field.name));
+  for (const Field& field : this->fields()) {
+    streams_.push_back(StableHash(field.name));
+    slow_ = slow_ || field.type.elements() >= kSlowElements;
+  }
 }
 
 Status SyntheticSource::Read(SampleAt at, int field, std::span<char>, void* out) const {

@@ -17,10 +17,12 @@ class SyntheticSource : public Source {
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
   int64_t resident_bytes() const override { return 0; }
+  bool reads_slowly() const override { return slow_; }  // pictures are
 
  private:
   uint64_t seed_;
   std::vector<uint32_t> streams_;  // one a field
+  bool slow_ = false;
 };
 
 // Fails with kInvalidArgument when options name no field or no sample.

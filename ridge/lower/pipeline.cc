@@ -16,6 +16,7 @@
 #include "ridge/lower/dequantize_late.h"
 #include "ridge/lower/passes.h"
 #include "ridge/lower/reduced_storage.h"
+#include "ridge/lower/scatter_into_sum.h"
 #include "ridge/lower/split_bias_gradients.h"
 #include "ridge/lower/split_norms.h"
 
@@ -244,6 +245,10 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
   for (const PassInfo* pass : passes) {
     const bool last = !fuses && pass == passes.back();
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(*pass, std::move(graph), last));
+  }
+  if (fuses) {
+    RIDGE_ASSIGN_OR_RETURN(graph, ScatterIntoSum(std::move(graph), kernels.rules()));
+    runner.Forget();
   }
   if (narrow) {
     RIDGE_ASSIGN_OR_RETURN(graph, AutocastMatmuls(std::move(graph), rewrites.operands, kernels));

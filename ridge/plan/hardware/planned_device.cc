@@ -231,7 +231,7 @@ class PlannedRules : public RewriteRules {
         flops_per_byte_(f32_ / model.facts().memory_bytes_per_s) {}
   bool Fuses(const OpDef& op, const OpCall&) const override {
     return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
-           op.name == "batch_norm_grad";
+           op.name == "batch_norm_grad" || (narrows_ && op.name == "scatter");
   }
   // cuDNN has no convolutions of 16 bits with results of f32.  What other programs launch to cast
   // them is in their scales.

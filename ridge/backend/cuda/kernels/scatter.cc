@@ -69,9 +69,10 @@ RIDGE_KERNEL void combine_chunks(const u32* rows, const u32* numbers, const T* u
 RIDGE_KERNEL void scatter($x_parameter const u32* firsts, const u32* numbers, const T* updates, $chunks_parameter T* y) {
   for (Index e = (Index)Thread(); e < $elements; e += (Index)Threads()) {
     const Index row = e / $inner % $extent, o = e / $inner / $extent, i = e % $inner;
-    RPack sum = $begin;
     const Index end = (Index)firsts[row + 1];
     Index n = (Index)firsts[row];
+    $leave
+    RPack sum = $begin;
 $walk    WritePack(y, e, sum);
   }
 }
@@ -131,6 +132,7 @@ class ScatterWriter {
                {"extent", std::to_string(view_.extent)},
                {"inner", std::to_string(inner_)},
                {"elements", std::to_string(Elements())},
+               {"leave", has_x_ ? "if (n == end && x == y) continue;" : ""},
                {"begin", has_x_ ? "ReadPack(x, e)" : "{}"}};
     if (count_ <= kFew) {
       WriteWalk(text);
