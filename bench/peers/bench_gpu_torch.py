@@ -99,7 +99,8 @@ for _ in range(3):  # rounds without a wait inside: the host runs ahead
     torch.cuda.synchronize()
     times.append((time.perf_counter() - a) / steps)
 times.sort()
+free, total = torch.cuda.mem_get_info()  # with the context, as the driver counts it
 print(json.dumps(dict(fw='torch', ver=torch.__version__, gpu=torch.cuda.get_device_name(), mode=mode, model=name, batch=batch,
     ms_min=round(times[0] * 1e3, 3), ms_med=round(times[1] * 1e3, 3), samples_s=round(batch / times[1], 1),
     first_step_s=round(first, 2), reserved_mb=round(torch.cuda.max_memory_reserved() / 2**20, 1),
-    allocated_mb=round(torch.cuda.max_memory_allocated() / 2**20, 1), loss0=round(loss0, 4), loss=round(float(loss), 4))))
+    used_mb=round((total - free) / 2**20, 1), allocated_mb=round(torch.cuda.max_memory_allocated() / 2**20, 1), loss0=round(loss0, 4), loss=round(float(loss), 4))))

@@ -241,7 +241,13 @@ Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const Machine
 }
 
 std::function<Result<MachinePeaks>(DType)> PeaksOf(const OpenedMachine& opened) {
-  if (!opened.machine.in_host_memory()) return nullptr;
+  if (!opened.machine.in_host_memory()) {
+    return [profile = opened.machine.profile](DType operands) {
+      const auto peak = profile.peak_flops_per_s.find(DTypeName(operands));
+      const double flops_per_s = peak == profile.peak_flops_per_s.end() ? 0 : peak->second;
+      return Result<MachinePeaks>(MachinePeaks{flops_per_s, profile.memory.back().bytes_per_s});
+    };
+  }
   return [threads = opened.backend->threads()](DType operands) {
     return Result<MachinePeaks>(
         MachinePeaks{BestMatmulFlops(threads, operands), BestTriadBytesPerS(threads)});

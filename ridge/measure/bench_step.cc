@@ -127,6 +127,7 @@ Status Bench::AddRoofline() {
                          TrainingFlops(job_->forward(), request_.options.optimizer));
   if (!request_.measure_peaks) return Status();
   RIDGE_ASSIGN_OR_RETURN(result_.peaks, request_.measure_peaks(job_->job().operands));
+  if (result_.peaks.flops_per_s == 0) return Status();
   result_.flops_floor_s = result_.model_flops / result_.peaks.flops_per_s;
   result_.roofline_step_s =
       RooflineSeconds(job_->plan(), result_.peaks.flops_per_s, result_.peaks.bytes_per_s);

@@ -12,9 +12,11 @@
 
 namespace ridge {
 
+// Of a host as measured: the best of 20 matmuls 2048^3 of the vendor's library, and the best triad
+// over four times the last cache.  Of a GPU what plans count with: published, or by its profile.
 struct MachinePeaks {
-  double flops_per_s = 0;  // best of 20 matmuls 2048^3 of the vendor's library
-  double bytes_per_s = 0;  // best triad over four times the last cache
+  double flops_per_s = 0;  // 0: not known
+  double bytes_per_s = 0;
 };
 
 struct BenchRequest {
