@@ -14,7 +14,7 @@ extern "C" const RidgeHostBlock* ridge_block = nullptr;
 )";
 
 std::vector<std::string> FunctionsOf(const std::string& source) {
-  static const std::regex pattern(R"(RIDGE_KERNEL void (\w+)\()");
+  static const std::regex pattern(R"(RIDGE_KERNEL (?:__launch_bounds__\(.*?\) )?void (\w+)\()");
   std::vector<std::string> names;
   for (auto at = std::sregex_iterator(source.begin(), source.end(), pattern);
        at != std::sregex_iterator(); ++at)

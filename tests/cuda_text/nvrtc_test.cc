@@ -58,10 +58,9 @@ std::vector<Resources> ResourcesOf(const std::string& log) {
 std::string OneProgram(const std::vector<CaseKernel>& kernels) {
   std::string text = "#define RIDGE_KERNEL extern \"C\" __global__\n";
   text += cuda::Prelude();
-  static const std::regex name(R"(RIDGE_KERNEL void (\w+)\()");
+  static const std::regex name(R"((RIDGE_KERNEL (?:__launch_bounds__\(.*?\) )?void )(\w+)\()");
   for (size_t k = 0; k < kernels.size(); ++k) {
-    const std::string own =
-        "RIDGE_KERNEL void " + kernels[k].op->name + "_" + std::to_string(k) + "_$1(";
+    const std::string own = "$1" + kernels[k].op->name + "_" + std::to_string(k) + "_$2(";
     text += "namespace n" + std::to_string(k) + " {\n" +
             std::regex_replace(kernels[k].text.source, name, own) + "\n}\n";
   }

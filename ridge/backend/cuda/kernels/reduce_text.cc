@@ -52,15 +52,21 @@ template <int Columns, int Lanes, bool Rows> struct Tile {
 )cuda";
 
 constexpr std::string_view kJoinSumsText = R"cuda(
-RIDGE_KERNEL void join_sums(const R* terms, $parameters) {
+RIDGE_KERNEL __launch_bounds__($threads, 4) void join_sums(const R* terms, $parameters) {
   typedef $own Own;
   __shared__ R scratch[$threads];
   for (i64 tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
     const i64 o = tile * $columns + Own::Column();
     R sum = 0;
     if (o < $outputs) {
-#pragma unroll 4
-      for (i64 p = Own::Lane(); p < $packs; p += $lanes) sum += terms[p * $outputs + o];
+      for (i64 p = Own::Lane(); p < $packs; p += $lanes * $ahead) {
+        R next[$ahead];
+#pragma unroll
+        for (int j = 0; j < $ahead; ++j)
+          next[j] = p + j * $lanes < $packs ? terms[(p + j * $lanes) * $outputs + o] : R(0);
+#pragma unroll
+        for (int j = 0; j < $ahead; ++j) sum += next[j];
+      }
     }
     sum = Own::BlockJoin(sum, scratch, Sum());
     if (o < $outputs && Own::Lane() == 0) {
@@ -93,6 +99,10 @@ int64_t ReduceTile::ColumnTiles() const { return CeilDiv(outputs, int64_t{column
 
 int64_t ReduceTile::Tiles() const { return ColumnTiles() * parts; }
 
+int64_t ReduceTile::Ahead(int64_t most) const {
+  return std::clamp<int64_t>(CeilDiv(span, lanes), 1, most);
+}
+
 int64_t ReduceTile::Blocks() const { return std::clamp<int64_t>(Tiles(), 1, 8 * kMostBlocks); }
 
 TextValues ReduceTile::Values() const {
@@ -104,6 +114,7 @@ TextValues ReduceTile::Values() const {
           {"outputs", std::to_string(outputs)},
           {"packs", std::to_string(width / pack)},
           {"span", std::to_string(span)},
+          {"ahead", std::to_string(Ahead())},
           {"pack", std::to_string(pack)},
           {"wide", std::to_string(wide)},
           {"load", std::to_string(pack * wide)},

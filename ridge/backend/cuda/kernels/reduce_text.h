@@ -16,6 +16,8 @@ namespace ridge::cuda {
 // Values for FillText.
 using TextValues = std::vector<std::pair<std::string_view, std::string>>;
 
+inline constexpr int64_t kMostAhead = 8;
+
 struct ReduceTile {
   int64_t outputs = 1, width = 1;  // numbers, and terms of each
   int columns = 1, lanes = 256;    // powers of two; their product is kBlockThreads
@@ -27,9 +29,11 @@ struct ReduceTile {
   int64_t ColumnTiles() const;
   int64_t Tiles() const;
   int64_t Blocks() const;
-  // columns, lanes, rows, tiles, parts, outputs, packs, span, pack, wide, load: pack * wide,
-  // number: of a column that element k of a load belongs to, threads, scratch: threads * wide, own:
-  // Tile<columns, lanes, rows>
+  // Packs that a thread asks for before it adds them up.
+  int64_t Ahead(int64_t most = kMostAhead) const;
+  // ahead: Ahead(), columns, lanes, rows, tiles, parts, outputs, packs, span, pack, wide, load:
+  // pack * wide, number: of a column that element k of a load belongs to, threads, scratch: threads
+  // * wide, own: Tile<columns, lanes, rows>
   TextValues Values() const;
 };
 

@@ -71,7 +71,7 @@ RIDGE_FUNCTION double ValueOf(Acc acc) { return (double)acc.place; }
 )cuda";
 
 constexpr std::string_view kReduceText = R"cuda(
-RIDGE_KERNEL void $name(const $T* x, $U* y) {
+RIDGE_KERNEL __launch_bounds__($threads, $resident) void $name(const $T* x, $U* y) {
   typedef $own Own;
   __shared__ Acc scratch[$scratch];
   for ($Index tile = blockIdx.x; tile < $tiles; tile += gridDim.x) {
@@ -82,10 +82,21 @@ RIDGE_KERNEL void $name(const $T* x, $U* y) {
     if (o < $outputs) {
       const $Index first = $first, begin = part * $span;
       const $Index end = part == $parts - 1 ? $packs : begin + $span;
-#pragma unroll $ahead
-      for ($Index g = begin + Own::Lane(); g < end; g += $lanes) {
-        const $Index e = g * $pack;
-        $take
+      for ($Index g = begin + Own::Lane(); g < end; g += $lanes * $ahead) {
+        Pack<$T, $load> terms[$ahead];
+#pragma unroll
+        for (int j = 0; j < $ahead; ++j) {
+          const $Index e = (g + j * $lanes) * $pack;
+          if (g + j * $lanes < end) terms[j] = LoadPack<$load>(x + (first + $term), 0);
+        }
+#pragma unroll
+        for (int j = 0; j < $ahead; ++j) {
+          const $Index e = (g + j * $lanes) * $pack;
+          if (g + j * $lanes < end) {
+#pragma unroll
+            for (int k = 0; k < $load; ++k) acc[$number] = Join()(acc[$number], $value);
+          }
+        }
       }
     }
     Own::BlockJoin(acc, scratch, Join());
@@ -96,12 +107,6 @@ RIDGE_KERNEL void $name(const $T* x, $U* y) {
   }
 }
 )cuda";
-
-constexpr const char* kTake =
-    R"(const Pack<$T, $load> terms = LoadPack<$load>(x + (first + $term), 0);
-#pragma unroll
-        for (int k = 0; k < $load; ++k)
-          acc[$number] = Join()(acc[$number], Of((R)Load(terms.at, k), $place));)";
 
 struct Reduction {
   const char *op, *empty, *join, *value;
@@ -128,10 +133,13 @@ std::string AccumulatorText(const std::string& op, const char* compute, int64_t 
   return "";
 }
 
-std::string PassText(const ReduceTile& tile, const ReduceView& view, TextValues values) {
+std::string PassText(const ReduceTile& tile, const ReduceView& view, bool light,
+                     TextValues values) {
+  values.emplace_back("ahead", std::to_string(tile.Ahead(light ? kMostAhead : kMostAhead / 2)));
   for (auto& value : tile.Values()) values.push_back(std::move(value));
-  values.emplace_back("ahead", tile.pack * tile.wide > 1 ? "4" : "8");
+  values.emplace_back("resident", light ? "4" : "2");
   values.emplace_back("first", view.FirstText("o"));
+  values.emplace_back("term", view.TermText("e"));
   const int64_t elements =
       std::max(tile.outputs * tile.width, tile.Tiles() * kBlockThreads * tile.wide);
   values.emplace_back("Index", IndexType(elements));
@@ -144,21 +152,18 @@ struct ReducePasses {
   ReduceView view;
   ReduceTile tile;
   int64_t accumulator_bytes;
+  bool light;  // accumulators of one number
 
-  std::string TakeText() const {
-    TextValues values = tile.Values();
-    values.insert(values.end(), {{"T", StorageType(x.dtype)},
-                                 {"term", view.TermText("e")},
-                                 {"place", tile.wide == 1 ? "e + k" : "e"}});
-    return FillText(kTake, values);
+  std::string FirstValue() const {
+    return fmt::format("Of((R)Load(terms[j].at, k), {})", tile.wide == 1 ? "e + k" : "e");
   }
 
   void AddOnePass(KernelText& text) const {
-    text.source += PassText(tile, view,
+    text.source += PassText(tile, view, light,
                             {{"name", "reduce"},
                              {"T", StorageType(x.dtype)},
                              {"U", StorageType(y.dtype)},
-                             {"take", TakeText()},
+                             {"value", FirstValue()},
                              {"write", "Store(y, o + k, ValueOf(acc[k]))"}});
     text.launches = {
         {"reduce", tile.Blocks(), kBlockThreads, {Argument::Input(0), Argument::Output(0)}}};
@@ -168,19 +173,18 @@ struct ReducePasses {
     const ReduceTile join = TileOfParts(tile.outputs, tile.parts);
     const ReduceView parts = ViewReduction({tile.parts, tile.outputs}, {true, false});
     text.source +=
-        PassText(tile, view,
+        PassText(tile, view, light,
                  {{"name", "reduce_parts"},
                   {"T", StorageType(x.dtype)},
                   {"U", "Acc"},
-                  {"take", TakeText()},
+                  {"value", FirstValue()},
                   {"write", fmt::format("y[part * {} + o + k] = acc[k]", tile.outputs)}});
-    text.source += PassText(
-        join, parts,
-        {{"name", "join_parts"},
-         {"T", "Acc"},
-         {"U", StorageType(y.dtype)},
-         {"take", fmt::format("acc[0] = Join()(acc[0], x[first + {}]);", parts.TermText("e"))},
-         {"write", "Store(y, o + k, ValueOf(acc[k]))"}});
+    text.source += PassText(join, parts, light,
+                            {{"name", "join_parts"},
+                             {"T", "Acc"},
+                             {"U", StorageType(y.dtype)},
+                             {"value", "terms[j].at[k]"},
+                             {"write", "Store(y, o + k, ValueOf(acc[k]))"}});
     text.workspace_bytes = RoundUp(tile.outputs * tile.parts * accumulator_bytes, 256);
     text.launches = {
         {"reduce_parts", tile.Blocks(), kBlockThreads, {Argument::Input(0), Argument::Workspace()}},
@@ -205,7 +209,8 @@ const char* WriteOver(const OpDef& op, const OpCall& call, const ReduceView& vie
   if (!StoresAll(call)) return refusal::kDType;
   const TensorType& x = call.inputs[0];
   const ReduceTile tile = TileOf(view, BytesPerElement(x.dtype), kMostBlocks);
-  const ReducePasses passes{x, call.outputs[0], view, tile, /*accumulator_bytes=*/16};
+  const bool light = op.name != "argmax" && op.name != "reduce_log_sum_exp";
+  const ReducePasses passes{x, call.outputs[0], view, tile, /*accumulator_bytes=*/16, light};
   text.source = std::string(ReduceTileText()) +
                 AccumulatorText(op.name, ComputeTypeOfReduction(call), view.width());
   if (tile.parts > 1) {

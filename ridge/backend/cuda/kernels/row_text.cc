@@ -69,16 +69,15 @@ int64_t RowShape::Blocks(int64_t most) const {
 
 TextValues RowShape::Values() const {
   const std::string each_group = fmt::format(
-      "\n#pragma unroll{}\n    for ({} j = 0, g = {}; j < {}; ++j, g += {})\n"
+      "\n#pragma unroll{}\n    for ({} j = 0, g = threadIdx.x; j < {}; ++j, g += {})\n"
       "      if (g < {})",
-      keeps ? "" : fmt::format(" {}", std::max(kReadAhead / pack, 2)), IndexType(extent),
-      warps > 1 ? "threadIdx.x % 32" : "threadIdx.x", each, threads, groups());
+      keeps ? "" : fmt::format(" {}", std::max(kReadAhead / pack, 2)), IndexType(extent), each,
+      threads, groups());
   return {{"rows", std::to_string(rows)},
           {"extent", fmt::format("{}ll", extent)},
           {"count", fmt::format("R({}.0)", std::max<int64_t>(extent, 1))},
           {"pack", std::to_string(pack)},
           {"threads", std::to_string(threads)},
-          {"warps", std::to_string(warps)},
           {"each", std::to_string(std::max<int64_t>(each, 1))},
           {"groups", std::to_string(groups())},
           {"each_group", each_group}};

@@ -13,14 +13,13 @@ struct RowShape {
   int64_t rows = 1, extent = 1;
   int pack = 1;       // elements that a thread moves at once
   int threads = 32;   // that take a row
-  int warps = 1;      // of a block, where each takes a row of its own; else 1
   int64_t each = 1;   // packs of a thread
   bool keeps = true;  // a thread's packs stay in registers
 
   int64_t groups() const { return extent / pack; }
   // Of a launch: as many threads as `most` blocks of kBlockThreads have, at most.
   int64_t Blocks(int64_t most = kMostBlocks) const;
-  // rows, extent, count (of elements, at least 1, as an R), pack, threads, warps, each, groups;
+  // rows, extent, count (of elements, at least 1, as an R), pack, threads, each, groups;
   // each_group: "for (..) if (..)" over packs `g` of a row, the thread's `j`-th.
   TextValues Values() const;
 };
