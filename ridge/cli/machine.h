@@ -75,7 +75,8 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware, const std::st
 // or of a quick profile.
 Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const MachineChoice& choice);
 
-// A function that measures the peak rates of all threads of this machine.
+// A function that measures the peak rates of all threads of this machine, or tells those of its
+// GPU.
 std::function<Result<MachinePeaks>(DType operands)> PeaksOf(const OpenedMachine& opened);
 
 }  // namespace ridge::cli

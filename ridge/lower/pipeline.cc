@@ -15,6 +15,7 @@
 #include "ridge/lower/autocast.h"
 #include "ridge/lower/dequantize_late.h"
 #include "ridge/lower/passes.h"
+#include "ridge/lower/read_logits_once.h"
 #include "ridge/lower/reduced_storage.h"
 #include "ridge/lower/scatter_into_sum.h"
 #include "ridge/lower/split_bias_gradients.h"
@@ -229,7 +230,8 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 }
 
 // Casts of operands and copies of values and of weights come after the passes that match f32
-// patterns and would merge the copies, and before nodes are fused with their neighbours.  Values to
+// patterns and would merge the copies, and before nodes are fused with their neighbours.  Who reads
+// one value of logits is joined before some of them read a copy or a cast of it.  Values to
 // store in 16 bits are chosen last, when the nodes are final; those that the device's convolutions
 // write in 16 bits only follow.  Where each product is kept in f32, values are too.  Gradients of
 // biases are split off when nodes are final.
@@ -247,6 +249,7 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(*pass, std::move(graph), last));
   }
   if (fuses) {
+    RIDGE_ASSIGN_OR_RETURN(graph, ReadLogitsOnce(std::move(graph), kernels.rules()));
     RIDGE_ASSIGN_OR_RETURN(graph, ScatterIntoSum(std::move(graph), kernels.rules()));
     runner.Forget();
   }

@@ -60,6 +60,7 @@ const TimedStep& StepToShow(std::vector<TimedStep>& timed, bool has_data) {
 Status MeasureLimits(const ProfileRequest& request, DType dtype, DeviceProfile& limits) {
   if (!request.measure_peaks) return Status();
   RIDGE_ASSIGN_OR_RETURN(const MachinePeaks peaks, request.measure_peaks(dtype));
+  if (peaks.flops_per_s == 0) return Status();
   limits.peak_flops_per_s[DTypeName(dtype)] = peaks.flops_per_s;
   if (!limits.memory.empty()) limits.memory.back().bytes_per_s = peaks.bytes_per_s;
   return Status();

@@ -41,7 +41,8 @@ class CudaRules : public RewriteRules {
   }
   bool Fuses(const OpDef& op, const OpCall& call) const override {
     const bool joins = op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
-                       op.name == "batch_norm_grad" || op.name == "scatter";
+                       op.name == "batch_norm_grad" || op.name == "scatter" ||
+                       op.name == "softmax_cross_entropy";
     if (!joins) return false;
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) return FusesIn(*library, op, call);

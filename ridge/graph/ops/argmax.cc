@@ -2,11 +2,9 @@
 // largest.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
-#include "ridge/graph/ops/shared/elementwise.h"
+#include "ridge/graph/ops/shared/reduce.h"
 
 namespace ridge {
 namespace {
@@ -33,17 +31,6 @@ Cost EstimateCost(const OpCall& call) {
   return {.flops = call.inputs[0].elements(),
           .bytes_read = call.inputs[0].bytes(),
           .bytes_written = call.outputs[0].bytes()};
-}
-
-// The first largest of count elements that lie `stride` apart.
-int64_t FirstLargest(const double* x, int64_t count, int64_t stride) {
-  int64_t best = 0;
-  for (int64_t k = 0; k < count; ++k) {
-    const double candidate = x[k * stride];
-    if (std::isnan(candidate)) return k;
-    if (candidate > x[best * stride]) best = k;
-  }
-  return best;
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,

@@ -224,19 +224,20 @@ class PlannedRules : public RewriteRules {
  public:
   PlannedRules(const Roofline& model, const Hardware& hardware, bool eager)
       : eager_(eager),
-        narrows_(ComputeCapability(hardware) > 0 && !eager),
+        cuda_(ComputeCapability(hardware) > 0 && !eager),
         f32_(PeakOrZero(hardware.fp32_tflops)),
         bf16_(std::max(PeakOrZero(hardware.bf16_tflops), f32_)),
         f16_(std::max(PeakOrZero(hardware.fp16_tflops), f32_)),
         flops_per_byte_(f32_ / model.facts().memory_bytes_per_s) {}
   bool Fuses(const OpDef& op, const OpCall&) const override {
     return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
-           op.name == "batch_norm_grad" || (narrows_ && op.name == "scatter");
+           op.name == "batch_norm_grad" ||
+           (cuda_ && (op.name == "softmax_cross_entropy" || op.name == "scatter"));
   }
   // cuDNN has no convolutions of 16 bits with results of f32.  What other programs launch to cast
   // them is in their scales.
   bool GivesF32Sums(const OpDef& op) const override {
-    return !narrows_ || op.cost_class != CostClass::kConv;
+    return !cuda_ || op.cost_class != CostClass::kConv;
   }
   // Autocast narrows every product, whatever it gains.
   ReducedRates RatesOf(DType operands) const override {
@@ -250,7 +251,8 @@ class PlannedRules : public RewriteRules {
   }
 
  private:
-  const bool eager_, narrows_;
+  const bool eager_;
+  const bool cuda_;                // kernels as ridge has them for CUDA
   const double f32_, bf16_, f16_;  // TFLOP/s of products, by their operands
   const double flops_per_byte_;
 };

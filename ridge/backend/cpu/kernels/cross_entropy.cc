@@ -140,7 +140,10 @@ class GradKernel : public HostKernel<GradKernel> {
   const Rows rows_;
 };
 
+// Of a row it gives the loss alone, and its gradient finds the log-sum again: it is in cache.
 const char* Refuse(const CandidateQuery& q) {
+  constexpr size_t kLogSums = 3;
+  if (q.call.outputs.size() > 1 || q.call.has_input(kLogSums)) return refusal::kAttribute;
   return q.call.outputs[0].dtype == DType::kF32 ? nullptr : refusal::kDType;
 }
 

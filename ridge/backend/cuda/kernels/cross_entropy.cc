@@ -1,5 +1,7 @@
-// softmax_cross_entropy and its gradient: a block a row, read once for the largest logit and the
-// sum of exponentials, which each thread keeps together, and by the gradient once more.
+// softmax_cross_entropy and its gradient: a block a row, read once for the largest logit, its place
+// and the sum of exponentials, which each thread keeps together.  A gradient that is given the
+// log-sums reads a row once, else twice.  It may write over the logits: a thread writes what it has
+// read itself, after all searched the row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,18 +13,22 @@
 namespace ridge::cuda {
 namespace {
 
+constexpr size_t kLogSums = 3;  // input of the gradient
 constexpr int64_t kLogitsKept = 32;
-// The gradient reads a row twice.  Of long ones as many are under way as a cache of 50 MB holds,
-// each by many threads, so that the second time comes from there.
+// A gradient without log-sums reads a row twice.  Of long ones as many are under way as a cache of
+// 50 MB holds, each by many threads, so that the second time comes from there.
 constexpr int64_t kLongRowBytes = 64 << 10, kLongRows = 132;
 constexpr int kLongRowThreads = 1024;
+// Blocks of a gradient that reads once: they wait for nothing but memory.
+constexpr int64_t kMostStreams = 8 * kMostBlocks;
 
 constexpr std::string_view kCrossEntropyText = R"cuda(
 RIDGE_KERNEL void $name($parameters) {
   __shared__ R scratch[32];
   for (i64 row = blockIdx.x; row < $rows; row += gridDim.x) {
     const i64 first = row * $extent, label = labels[row];
-    const bool ignored = label == $ignore_index, valid = label >= 0 && label < $extent;
+    const bool ignored = label == $ignore_index;
+    const bool counted = !ignored && label >= 0 && label < $extent;
     const R filler = ignored ? R(0) : NotANumber<R>();
     $body
   }
@@ -31,70 +37,121 @@ RIDGE_KERNEL void $name($parameters) {
 
 constexpr std::string_view kLossText = R"cuda(
     R loss = filler;
-    if (!ignored && valid) {
+    if ($searched) {
       const Row<$T> own(logits + first);
-      loss = BlockLogSumExp<R>(own, scratch) - (R)Load(logits, first + label);
+      i64 place;
+      const R log_sum = BlockLogSumExp<R>(own, scratch, place);
+      if (counted) loss = log_sum - (R)Load(logits, first + label);
+      $extra
     }
     if (threadIdx.x == 0) Store(losses, row, loss);)cuda";
+constexpr const char* kStoreLogSum = "if (threadIdx.x == 0) Store(log_sums, row, log_sum);\n";
+constexpr const char* kStoreBest = R"cuda(
+      __shared__ i64 places[32];
+      place = BlockArgmax(place, places);
+      if (threadIdx.x == 0) best[row] = place;)cuda";
 
 constexpr std::string_view kLossGradText = R"cuda(
     const Row<$T> own(logits + first);
     R log_sum = 0;
-    if (!ignored && valid) log_sum = BlockLogSumExp<R>(own, scratch);
+    $find
     const R dloss = (R)Load(dlosses, row);
     $each_group {
       const Pack<R, $pack> p = own.at(j, g);
+      const int label_here = (i64)g == label / $pack ? (int)(label % $pack) : -1;
       Pack<$U, $pack> q;
 #pragma unroll
       for (int k = 0; k < $pack; ++k) {
-        const R hit = (i64)g * $pack + k == label ? R(1) : R(0);
+        const R hit = k == label_here ? R(1) : R(0);
         const R slope = (exp(p.at[k] - log_sum) - hit) * dloss;
-        Store(q.at, k, !ignored && valid ? slope : filler);
+        Store(q.at, k, counted ? slope : filler);
       }
       StorePack(dlogits + first, g, q);
     })cuda";
+constexpr const char* kFindLogSum =
+    "i64 place;\n    if (counted) log_sum = BlockLogSumExp<R>(own, scratch, place);";
+constexpr const char* kLoadLogSum = "log_sum = (R)Load(log_sums, row);";
 
-const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& text) {
-  const TensorType &logits = call.inputs[0], &labels = call.inputs[1];
-  const bool gradient = op.name == "softmax_cross_entropy_grad";
-  const int64_t narrowest =
-      gradient ? std::min(BytesPerElement(logits.dtype), BytesPerElement(call.outputs[0].dtype))
-               : BytesPerElement(logits.dtype);
-  RowShape shape = ShapeOfRows(labels.elements(), logits.dims.back(), narrowest, kLogitsKept);
-  int64_t blocks = shape.Blocks();
-  if (gradient && shape.extent * BytesPerElement(logits.dtype) >= kLongRowBytes) {
+// The parameters of a kernel, and what a launch passes for them.
+struct Operands {
+  std::string parameters;
+  std::vector<Argument> arguments;
+
+  void Add(const std::string& parameter, Argument argument) {
+    parameters += (parameters.empty() ? "" : ", ") + parameter;
+    arguments.push_back(argument);
+  }
+};
+
+Operands OperandsOf(const OpDef& op, const OpCall& call) {
+  Operands operands;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!call.has_input(i)) continue;
+    std::string name = op.input_names[i];
+    if (name.ends_with('?')) name.pop_back();
+    operands.Add(fmt::format("const {}* {}", StorageType(call.inputs[i].dtype), name),
+                 Argument::Input(static_cast<int>(i)));
+  }
+  for (size_t o = 0; o < call.outputs.size(); ++o)
+    operands.Add(fmt::format("{}* {}", StorageType(call.outputs[o].dtype), op.output_names[o]),
+                 Argument::Output(static_cast<int>(o)));
+  return operands;
+}
+
+void WriteRows(const OpDef& op, const OpCall& call, const RowShape& shape, int64_t blocks,
+               std::string_view body, TextValues values, KernelText& text) {
+  const TensorType& logits = call.inputs[0];
+  const Operands operands = OperandsOf(op, call);
+  const DType computed =
+      call.outputs[0].dtype == DType::kF64 ? DType::kF64 : logits.dtype;  // losses may be wider
+  for (auto& value : shape.Values()) values.push_back(std::move(value));
+  values.insert(values.end(),
+                {{"name", op.name},
+                 {"parameters", operands.parameters},
+                 {"T", StorageType(logits.dtype)},
+                 {"U", StorageType(call.outputs[0].dtype)},
+                 {"ignore_index",
+                  fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer("ignore_index")))}});
+  values.emplace_back("body", FillText(body, values));
+  text.source = fmt::format("typedef {} R;\n", ComputeType(computed)) + RowText(shape) +
+                LogSumExpText(shape, StorageType(logits.dtype)) +
+                FillText(kCrossEntropyText, values);
+  text.launches = {{op.name, blocks, shape.threads, operands.arguments}};
+}
+
+const char* WriteLoss(const OpDef& op, const OpCall& call, KernelText& text) {
+  const TensorType& logits = call.inputs[0];
+  const RowShape shape = ShapeOfRows(call.inputs[1].elements(), logits.dims.back(),
+                                     BytesPerElement(logits.dtype), kLogitsKept);
+  const int64_t extra = call.integer("extra_outputs");
+  const std::string stores =
+      std::string(extra >= 1 ? kStoreLogSum : "") + (extra >= 2 ? kStoreBest : "");
+  WriteRows(op, call, shape, shape.Blocks(), kLossText,
+            {{"searched", extra > 0 ? "true" : "counted"}, {"extra", stores}}, text);
+  return nullptr;
+}
+
+const char* WriteLossGrad(const OpDef& op, const OpCall& call, KernelText& text) {
+  const TensorType& logits = call.inputs[0];
+  const int64_t logit_bytes = BytesPerElement(logits.dtype);
+  const bool searches = !call.has_input(kLogSums);
+  RowShape shape =
+      ShapeOfRows(call.inputs[1].elements(), logits.dims.back(),
+                  std::min(logit_bytes, BytesPerElement(call.outputs[0].dtype)), kLogitsKept);
+  int64_t blocks = searches ? shape.Blocks() : shape.Blocks(kMostStreams);
+  if (searches && shape.extent * logit_bytes >= kLongRowBytes) {
     shape.threads = kLongRowThreads;
     shape.each = CeilDiv(shape.groups(), shape.threads);
     blocks = std::min(shape.rows, kLongRows);
   }
-  const char* out = StorageType(call.outputs[0].dtype);
-  std::string parameters = fmt::format("const {}* logits, const {}* labels, ",
-                                       StorageType(logits.dtype), StorageType(labels.dtype));
-  std::vector<Argument> arguments = {Argument::Input(0), Argument::Input(1)};
-  if (gradient) {
-    parameters +=
-        fmt::format("const {}* dlosses, {}* dlogits", StorageType(call.inputs[2].dtype), out);
-    arguments.push_back(Argument::Input(2));
-  } else {
-    parameters += fmt::format("{}* losses", out);
-  }
-  arguments.push_back(Argument::Output(0));
-  const DType computed =
-      call.outputs[0].dtype == DType::kF64 ? DType::kF64 : logits.dtype;  // losses may be wider
-  TextValues values = shape.Values();
-  values.insert(values.end(),
-                {{"name", op.name},
-                 {"parameters", parameters},
-                 {"T", StorageType(logits.dtype)},
-                 {"U", out},
-                 {"ignore_index",
-                  fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer("ignore_index")))}});
-  values.emplace_back("body", FillText(gradient ? kLossGradText : kLossText, values));
-  text.source = fmt::format("typedef {} R;\n", ComputeType(computed)) + RowText(shape) +
-                LogSumExpText(shape, StorageType(logits.dtype)) +
-                FillText(kCrossEntropyText, values);
-  text.launches = {{op.name, blocks, shape.threads, arguments}};
+  WriteRows(op, call, shape, blocks, kLossGradText,
+            {{"find", searches ? kFindLogSum : kLoadLogSum}}, text);
   return nullptr;
+}
+
+const char* WriteCrossEntropy(const OpDef& op, const OpCall& call, KernelText& text) {
+  const bool gradient = op.name == "softmax_cross_entropy_grad";
+  return gradient ? WriteLossGrad(op, call, text) : WriteLoss(op, call, text);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ RIDGE_KERNEL void frame_sums(const $T* logits, double* log_sums) {
   __shared__ R scratch[32];
   for (i64 row = blockIdx.x; row < $rows; row += gridDim.x) {
     const Row<$T> own(logits + row * $extent);
-    const double log_sum = BlockLogSumExp<double>(own, scratch);
+    i64 place;
+    const double log_sum = BlockLogSumExp<double>(own, scratch, place);
     if (threadIdx.x == 0) log_sums[row] = log_sum;
   }
 }

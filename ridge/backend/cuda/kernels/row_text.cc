@@ -42,22 +42,45 @@ template <class T> struct Row {
 )cuda";
 
 constexpr std::string_view kLogSumExpText = R"cuda(
-// log(sum(exp(row))); all threads call it.
-template <class Out> RIDGE_FUNCTION Out BlockLogSumExp(const Row<$T>& own, R* scratch) {
+constexpr i64 kNoPlace = 0x7fffffffffffffffll;
+template <class P> RIDGE_FUNCTION int FirstLargest(const P& p, R largest) {
+  int first = 0;
+#pragma unroll
+  for (int k = $pack - 1; k >= 0; --k)
+    if (p.at[k] == largest || IsNan(p.at[k])) first = k;
+  return first;
+}
+template <class Out>
+RIDGE_FUNCTION Out BlockLogSumExp(const Row<$T>& own, R* scratch, i64& place) {
   R largest = -Infinity<R>(), sum = 0;
+  place = kNoPlace;
   $each_group {
     const Pack<R, $pack> p = own.at(j, g);
     R next = largest;
 #pragma unroll
     for (int k = 0; k < $pack; ++k) next = Larger(next, p.at[k]);
-    if (next != largest) sum *= exp(largest - next);
+    if (next != largest) {
+      if (!IsNan(largest)) place = (i64)g * $pack + FirstLargest(p, next);
+      sum *= exp(largest - next);
+    }
 #pragma unroll
     for (int k = 0; k < $pack; ++k) sum += p.at[k] == next ? R(1) : exp(p.at[k] - next);
     largest = next;
   }
   const R most = BlockMax(largest, scratch);
+  if (largest != most && !IsNan(largest)) place = kNoPlace;
   sum = BlockSum(largest == most ? sum : sum * exp(largest - most), scratch);
   return fabs(most) < Infinity<R>() ? (Out)most + (Out)log(sum) : (Out)most;
+}
+)cuda";
+
+constexpr std::string_view kArgmaxText = R"cuda(
+struct Lower {
+  RIDGE_FUNCTION i64 operator()(i64 a, i64 b) const { return a < b ? a : b; }
+};
+RIDGE_FUNCTION i64 BlockArgmax(i64 place, i64* scratch) {
+  place = BlockFold(place, kNoPlace, scratch, Lower());
+  return place == kNoPlace ? 0 : place;
 }
 )cuda";
 
@@ -102,7 +125,7 @@ std::string RowText(const RowShape& shape) {
 std::string LogSumExpText(const RowShape& shape, const std::string& stored) {
   TextValues values = shape.Values();
   values.emplace_back("T", stored);
-  return FillText(kLogSumExpText, values);
+  return FillText(kLogSumExpText, values) + std::string(kArgmaxText);
 }
 
 }  // namespace ridge::cuda

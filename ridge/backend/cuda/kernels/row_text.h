@@ -31,8 +31,10 @@ RowShape ShapeOfRows(int64_t rows, int64_t extent, int64_t element_bytes, int64_
 // REQUIRES: a type R before it.
 std::string RowText(const RowShape& shape);
 
-// BlockLogSumExp<Out>(const Row<T>&, R* scratch): log(sum(exp(row))), without overflow; the sum is
-// an R.
+// BlockLogSumExp<Out>(const Row<T>&, R* scratch, i64& place): log(sum(exp(row))), without overflow;
+// the sum is an R.  `place` is for BlockArgmax(place, i64* scratch): the place of the row's first
+// largest number, where NaN counts as largest.  All threads call them; `scratch` holds 32 numbers
+// of shared memory each.
 std::string LogSumExpText(const RowShape& shape, const std::string& stored);
 
 }  // namespace ridge::cuda

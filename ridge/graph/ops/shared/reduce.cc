@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace ridge {
 
 bool IsReduction(const OpDef& op) {
@@ -66,6 +68,16 @@ Dims KeptDims(const Dims& dims, const std::vector<int64_t>& axes) {
 }
 
 Dims KeptDims(const OpCall& call) { return KeptDims(call.inputs[0].dims, call.integers("axes")); }
+
+int64_t FirstLargest(const double* x, int64_t count, int64_t stride) {
+  int64_t best = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    const double candidate = x[k * stride];
+    if (std::isnan(candidate)) return k;
+    if (candidate > x[best * stride]) best = k;
+  }
+  return best;
+}
 
 int64_t ReducedWidth(const Dims& dims, const std::vector<int64_t>& axes) {
   const Dims kept = KeptDims(dims, axes);

@@ -52,6 +52,10 @@ void Reduce(const OpCall& call, const double* in, double* out, double start, Com
   ForEachStrided(dims, strides, 0, [&](int64_t i, int64_t o) { out[o] = combine(out[o], in[i]); });
 }
 
+// The place of the first largest of `count` elements that lie `stride` apart; NaN counts as
+// largest. REQUIRES: count >= 1.
+int64_t FirstLargest(const double* x, int64_t count, int64_t stride);
+
 // The sum of x along `axes`, which are dropped, in a float type at least as wide as that of x: it
 // is not rounded to x's on the way.
 Value SumAs(Value x, const std::vector<int64_t>& axes, DType dtype);
