@@ -95,7 +95,7 @@ ChannelShape ShapeOfChannels(const TensorType& x, LayoutId layout) {
       .tile = {},
       .elements = x.elements()};
   const int64_t bytes = BytesPerElement(x.dtype);
-  shape.tile = TileOf(shape.reduction, bytes, kMostBlocks);
+  shape.tile = TileOf(shape.reduction, bytes, kMostBlocks, /*least_wide=*/16);
   shape.pack = static_cast<int>(std::max(kElementPackBytes / bytes, int64_t{1}));
   const int64_t run = shape.in_columns() ? shape.channels() : shape.elements;
   while (run % shape.pack != 0) shape.pack /= 2;

@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kTermPackBytes = 16;
 constexpr int64_t kMostWide = 8;
 constexpr int64_t kManyParts = 64, kColumnsOfManyParts = 8;
-// Packs of a thread, below which parts cost more than they gain: of a row, of wide columns.
-constexpr int64_t kLeastTerms = 4, kLeastWideTerms = 16;
+// Packs of a thread of a row, below which parts cost more than they gain.
+constexpr int64_t kLeastTerms = 4;
 
 constexpr std::string_view kReduceTileText = R"cuda(
 template <int Columns, int Lanes, bool Rows> struct Tile {
@@ -84,10 +84,10 @@ int PowerFrom(int64_t n, int most) {
   return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(n, 1, most))));
 }
 
-void Split(ReduceTile& tile, int64_t most_tiles) {
+void Split(ReduceTile& tile, int64_t most_tiles, int64_t least_wide) {
   const int64_t packs = tile.width / tile.pack;
   if (packs == 0) return;
-  const int64_t most = packs / (tile.lanes * (tile.wide > 1 ? kLeastWideTerms : kLeastTerms));
+  const int64_t most = packs / (tile.lanes * (tile.wide > 1 ? least_wide : kLeastTerms));
   const int64_t wanted = most_tiles / tile.ColumnTiles();
   tile.span = CeilDiv(packs, std::clamp<int64_t>(wanted, 1, std::max<int64_t>(most, 1)));
   tile.parts = CeilDiv(packs, tile.span);
@@ -155,7 +155,8 @@ int64_t InnerRun(const Dims& dims, const Dims& strides) {
 
 }  // namespace
 
-ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_tiles) {
+ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_tiles,
+                  int64_t least_wide) {
   ReduceTile tile{.outputs = view.outputs(), .width = view.width()};
   const int64_t run = InnerRun(view.reduced, view.reduced_strides);
   const bool one = tile.outputs == 1;
@@ -173,7 +174,7 @@ ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_ti
     tile.lanes = kBlockThreads / tile.columns;
   }
   tile.span = std::max<int64_t>(tile.width / tile.pack, 1);
-  Split(tile, most_tiles);
+  Split(tile, most_tiles, least_wide);
   return tile;
 }
 

@@ -54,8 +54,10 @@ struct ReduceView {
 ReduceView ViewReduction(const Dims& dims, const std::vector<bool>& reduced);
 
 // The tile of a pass over `view`, whose elements have so many bytes.  The terms are cut into parts
-// as long as there are no more tiles than `most_tiles`.
-ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_tiles);
+// as long as there are no more tiles than `most_tiles`, and a thread of wide columns has as many
+// packs as `least_wide`.
+ReduceTile TileOf(const ReduceView& view, int64_t element_bytes, int64_t most_tiles,
+                  int64_t least_wide);
 // The tile of the pass that joins parts: term p of number o lies at p * outputs + o.
 ReduceTile TileOfParts(int64_t outputs, int64_t parts);
 

@@ -12,6 +12,9 @@
 namespace ridge::cuda {
 namespace {
 
+// As many blocks as an H200 holds at once, where threads have 64 registers.
+constexpr int64_t kMostTiles = kMostBlocks / 2;
+
 // What is kept of some terms; Of() makes it of one, Join() of two, ValueOf() the output.
 constexpr std::string_view kSimpleAccumulator = R"cuda(
 typedef $R R;
@@ -152,7 +155,7 @@ struct ReducePasses {
   ReduceView view;
   ReduceTile tile;
   int64_t accumulator_bytes;
-  bool light;  // accumulators of one number
+  bool light;  // accumulators of one float
 
   std::string FirstValue() const {
     return fmt::format("Of((R)Load(terms[j].at, k), {})", tile.wide == 1 ? "e + k" : "e");
@@ -208,11 +211,13 @@ const char* WriteOver(const OpDef& op, const OpCall& call, const ReduceView& vie
                       KernelText& text) {
   if (!StoresAll(call)) return refusal::kDType;
   const TensorType& x = call.inputs[0];
-  const ReduceTile tile = TileOf(view, BytesPerElement(x.dtype), kMostBlocks);
-  const bool light = op.name != "argmax" && op.name != "reduce_log_sum_exp";
+  const ReduceTile tile = TileOf(view, BytesPerElement(x.dtype), kMostTiles, kMostAhead);
+  const std::string compute = ComputeTypeOfReduction(call);
+  const bool simple = op.name != "argmax" && op.name != "reduce_log_sum_exp";
+  const bool light = simple && compute == "float";
   const ReducePasses passes{x, call.outputs[0], view, tile, /*accumulator_bytes=*/16, light};
-  text.source = std::string(ReduceTileText()) +
-                AccumulatorText(op.name, ComputeTypeOfReduction(call), view.width());
+  text.source =
+      std::string(ReduceTileText()) + AccumulatorText(op.name, compute.c_str(), view.width());
   if (tile.parts > 1) {
     passes.AddTwoPasses(text);
   } else {
