@@ -8,6 +8,7 @@
 #include "ridge/core/units.h"
 #include "ridge/core/version.h"
 #include "ridge/graph/keep_f32.h"
+#include "ridge/learn/precision_for.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/length_forms.h"
@@ -136,17 +137,37 @@ std::string HostText(const TrainOptions& options, const Machine& machine) {
   return fmt::format("{} ({})", by, FormatCountOf(machine.backend->threads(), "thread"));
 }
 
-// Nothing without --precision-for, or in f32.
-std::string KeptProductsText(const PlannedJob& job, const Program& program) {
-  if (job.options.precision_for.empty() || job.operands == DType::kF32) return "";
-  int64_t kept = 0;
+bool IsKept(const PlannedNode& node) { return KeepsF32(node.call.attrs); }
+bool IsNarrowed(const PlannedNode& node) {
+  return HasNarrowResult(node.call.attrs) && BytesPerElement(node.call.outputs[0].dtype) == 2;
+}
+
+// "3 products of a step"
+std::string MarkedText(const Program& program, bool (*is_marked)(const PlannedNode&)) {
+  int64_t count = 0;
   for (const StepPlan& step : program.steps) {
     if (step.name != "train" && step.name != "micro") continue;
-    kept += std::count_if(step.nodes.begin(), step.nodes.end(),
-                          [](const PlannedNode& node) { return KeepsF32(node.call.attrs); });
+    count += std::count_if(step.nodes.begin(), step.nodes.end(), is_marked);
   }
-  return fmt::format("\n  kept in f32 by --precision-for: {} of a step",
-                     FormatCountOf(kept, "product"));
+  return FormatCountOf(count, "product") + " of a step";
+}
+
+// A line for patterns of f32, and one for those of the run's own type; nothing without
+// --precision-for, or in f32.
+std::string MarkedProductsText(const PlannedJob& job, const Program& program) {
+  if (job.options.precision_for.empty() || job.operands == DType::kF32) return "";
+  const auto patterns = ParsePrecisionFor(job.options.precision_for, job.options.precision);
+  if (!patterns.ok()) return "";
+  const auto any_of = [&](bool keeps_f32) {
+    return std::any_of(patterns->begin(), patterns->end(),
+                       [&](const PrecisionFor& one) { return one.keeps_f32 == keeps_f32; });
+  };
+  std::string text;
+  if (any_of(true)) text += "\n  kept in f32 by --precision-for: " + MarkedText(program, IsKept);
+  if (any_of(false))
+    text += fmt::format("\n  results in {} by --precision-for: {}", DTypeName(job.operands),
+                        MarkedText(program, IsNarrowed));
+  return text;
 }
 
 std::string ProfileText(const Machine& machine) {
@@ -173,7 +194,7 @@ std::string PlanTitle(const PlannedJob& job, const Program& program, const Machi
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (!machine.is_here()) {
     title += fmt::format(" (not here: modelled from {})", machine.known_from);
-    title += KeptProductsText(job, program);
+    title += MarkedProductsText(job, program);
     if (machine.software.id == kOwnSoftware) return title;
     const char* memory =
         machine.software.memory_scale > 0 ? " and memory of {}" : " of {}; memory of ridge";
@@ -181,7 +202,7 @@ std::string PlanTitle(const PlannedJob& job, const Program& program, const Machi
   }
   title += machine.in_host_memory() ? HostText(options, machine)
                                     : fmt::format(" ({})", machine.profile.name);
-  title += KeptProductsText(job, program);
+  title += MarkedProductsText(job, program);
   if (job.keeps_many)
     title +=
         "\n  keeps its activations: recomputing them would take too much of so short a step "

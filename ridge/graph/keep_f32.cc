@@ -8,10 +8,17 @@ bool IsF32Product(const Graph& graph, const Node& node) {
   return IsKeepable(*node.op) && graph.type(node.inputs[0]).dtype == DType::kF32;
 }
 
-bool KeepsF32(const AttrMap& attrs) {
-  const auto found = attrs.find(kKeepF32);
+namespace {
+
+bool IsSet(const AttrMap& attrs, const char* name) {
+  const auto found = attrs.find(name);
   return found != attrs.end() && std::get<int64_t>(found->second) != 0;
 }
+
+}  // namespace
+
+bool KeepsF32(const AttrMap& attrs) { return IsSet(attrs, kKeepF32); }
+bool HasNarrowResult(const AttrMap& attrs) { return IsSet(attrs, kNarrowResult); }
 
 Value MatMulLike(const AttrMap& of, Value a, Value b, bool transpose_a, bool transpose_b) {
   if (!a.valid() || !b.valid()) return {};

@@ -96,12 +96,16 @@ class ProductFinder {
   std::vector<bool> computed_of_parameters_;  // by value, or of constants
 };
 
-// The first pattern that matches decides.
-bool Keeps(const std::vector<PrecisionFor>& patterns, const std::vector<std::string>& names) {
+// The attribute that marks a product of this operator; nullptr: none.  The first pattern that
+// matches decides.
+const char* MarkOf(const std::vector<PrecisionFor>& patterns, const std::vector<std::string>& names,
+                   const OpDef& op) {
   for (const PrecisionFor& one : patterns) {
-    if (Matches(names, one.pattern)) return one.keeps_f32;
+    if (!Matches(names, one.pattern)) continue;
+    if (one.keeps_f32) return kKeepF32;
+    return op.attr_defaults.contains(kNarrowResult) ? kNarrowResult : nullptr;
   }
-  return false;
+  return nullptr;
 }
 
 Status NothingToKeep(const Graph& graph, const std::string& pattern,
@@ -151,7 +155,7 @@ Result<std::vector<PrecisionFor>> ParsePrecisionFor(const std::vector<std::strin
   return patterns;
 }
 
-Result<Graph> WithKeptProducts(const Graph& forward, const std::vector<PrecisionFor>& patterns) {
+Result<Graph> WithPrecisionFor(const Graph& forward, const std::vector<PrecisionFor>& patterns) {
   const ProductFinder finder(forward);
   GraphRewriter rewriter(forward);
   std::vector<bool> used(patterns.size(), false);
@@ -160,9 +164,10 @@ Result<Graph> WithKeptProducts(const Graph& forward, const std::vector<Precision
     const std::vector<std::string> names = finder.NamesOf(node);
     for (size_t i = 0; i < patterns.size(); ++i)
       used[i] = used[i] || Matches(names, patterns[i].pattern);
-    if (!Keeps(patterns, names)) return rewriter.Copy(node);
+    const char* const mark = MarkOf(patterns, names, *node.op);
+    if (mark == nullptr) return rewriter.Copy(node);
     AttrMap attrs = node.attrs;
-    attrs[kKeepF32] = int64_t{1};
+    attrs[mark] = int64_t{1};
     return rewriter.Emit(*node.op, rewriter.Map(node.inputs), std::move(attrs), node.outputs,
                          node.location);
   }));

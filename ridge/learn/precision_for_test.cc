@@ -14,6 +14,7 @@
 #include "ridge/learn/training_graph.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/lower/reduced_groups.h"
+#include "ridge/lower/reduced_storage.h"
 #include "ridge/lower/test_kernels.h"
 
 namespace ridge {
@@ -32,7 +33,7 @@ std::vector<PrecisionFor> Patterns(const std::string& text) {
 }
 
 Graph Kept(const Graph& graph, const std::string& patterns) {
-  Result<Graph> kept = WithKeptProducts(graph, Patterns(patterns));
+  Result<Graph> kept = WithPrecisionFor(graph, Patterns(patterns));
   EXPECT_TRUE(kept.ok()) << kept.status().message();
   if (!kept.ok()) return Graph();
   EXPECT_TRUE(CheckGraph(*kept).ok()) << CheckGraph(*kept).message();
@@ -49,6 +50,14 @@ std::vector<std::string> NamesKept(const Graph& graph) {
 }
 
 using Names = std::vector<std::string>;
+
+Names NamesNarrowed(const Graph& graph) {
+  Names names;
+  for (const Node& node : graph.nodes()) {
+    if (HasNarrowResult(node.attrs)) names.push_back(graph.value(node.outputs[0]).name);
+  }
+  return names;
+}
 
 // A tied table, a weight behind views and casts, one of several that are joined, and products of
 // activations.
@@ -74,32 +83,38 @@ constexpr char kNet[] = R"(graph net
   output head
 )";
 
-TEST(WithKeptProducts, MarksWhatReadsTheParameterThroughCastsViewsAndConcat) {
+TEST(WithPrecisionFor, MarksWhatReadsTheParameterThroughCastsViewsAndConcat) {
   const Graph net = Parse(kNet);
   EXPECT_EQ(NamesKept(Kept(net, "up.*=f32")), Names{"u"});
   EXPECT_EQ(NamesKept(Kept(net, "k.*=f32")), Names{"qk"});
   EXPECT_EQ(NamesKept(Kept(net, "up.bias=f32")), Names{"u"});
 }
 
-TEST(WithKeptProducts, DoNotTakeALookUpForAWeight) {
+TEST(WithPrecisionFor, DoNotTakeALookUpForAWeight) {
   EXPECT_EQ(NamesKept(Kept(Parse(kNet), "table=f32")), Names{"head"});
 }
 
-TEST(WithKeptProducts, MarksProductsOfActivationsByTheirOwnNames) {
+TEST(WithPrecisionFor, MarksProductsOfActivationsByTheirOwnNames) {
   const Graph net = Parse(kNet);
   EXPECT_EQ(NamesKept(Kept(net, "scores=f32")), Names{"scores"});
   EXPECT_EQ(NamesKept(Kept(net, "mix*=f32,up.*=f32")), (Names{"u", "mixed"}));
   EXPECT_EQ(NamesKept(Kept(net, "*=f32")), (Names{"u", "qk", "scores", "mixed", "head"}));
 }
 
-TEST(WithKeptProducts, TheFirstPatternThatMatchesDecides) {
+TEST(WithPrecisionFor, TheFirstPatternThatMatchesDecides) {
   const Graph net = Parse(kNet);
   EXPECT_EQ(NamesKept(Kept(net, "table=bf16,*=f32")), (Names{"u", "qk", "scores", "mixed"}));
   EXPECT_EQ(NamesKept(Kept(net, "*=f32,table=bf16")),
             (Names{"u", "qk", "scores", "mixed", "head"}));
 }
 
-TEST(WithKeptProducts, ChangesNothingButTheMark) {
+TEST(WithPrecisionFor, MarksResultsByPatternsOfTheRunsOwnType) {
+  const Graph net = Kept(Parse(kNet), "table=bf16,*=f32");
+  EXPECT_EQ(NamesNarrowed(net), Names{"head"});
+  EXPECT_EQ(NamesNarrowed(Kept(Parse(kNet), "*=f32,table=bf16")), Names{});
+}
+
+TEST(WithPrecisionFor, ChangesNothingButTheMark) {
   std::string text = PrintGraph(Kept(Parse(kNet), "up.*=f32"));
   const std::string mark = "u = matmul(n, up.turned, up.bias, keep_f32=1)";
   const size_t at = text.find(mark);
@@ -109,7 +124,7 @@ TEST(WithKeptProducts, ChangesNothingButTheMark) {
 }
 
 // A weight of 4 bits is known by the name that it had; adapters beside it have names of their own.
-TEST(WithKeptProducts, FindsDequantizedWeightsAndAdapters) {
+TEST(WithPrecisionFor, FindsDequantizedWeightsAndAdapters) {
   Graph net = Parse(
       "graph net\n"
       "  x = input f32[8,64]\n"
@@ -126,7 +141,7 @@ TEST(WithKeptProducts, FindsDequantizedWeightsAndAdapters) {
   EXPECT_EQ(NamesKept(Kept(*small, "head.*=f32")).size(), 3u);
 }
 
-TEST(WithKeptProducts, LeavesProductsOfOtherTypes) {
+TEST(WithPrecisionFor, LeavesProductsOfOtherTypes) {
   const Graph net = Parse(
       "graph net\n"
       "  x = input f64[8,8]\n"
@@ -140,20 +155,20 @@ TEST(WithKeptProducts, LeavesProductsOfOtherTypes) {
   EXPECT_EQ(NamesKept(Kept(net, "*=f32")), Names{"v"});
 }
 
-TEST(WithKeptProducts, APatternWithoutAParameterNamesTheNearest) {
+TEST(WithPrecisionFor, APatternWithoutAParameterNamesTheNearest) {
   EXPECT_EQ(
-      WithKeptProducts(Parse(kNet), Patterns("upp.*=f32")).status().message(),
+      WithPrecisionFor(Parse(kNet), Patterns("upp.*=f32")).status().message(),
       "net: --precision-for 'upp.*' matches no parameter; the nearest are up.weight, up.bias, "
       "q.weight. hint: --precision-for 'up.*=f32'");
   EXPECT_EQ(
-      WithKeptProducts(Parse("graph net\n  x = input f32[2,2]\n  output x\n"), Patterns("w=f32"))
+      WithPrecisionFor(Parse("graph net\n  x = input f32[2,2]\n  output x\n"), Patterns("w=f32"))
           .status()
           .message(),
       "net: --precision-for 'w' matches no parameter: there is none");
 }
 
-TEST(WithKeptProducts, APatternOfParametersThatNoProductReadsSaysSo) {
-  EXPECT_EQ(WithKeptProducts(Parse(kNet), Patterns("norm.*=f32")).status().message(),
+TEST(WithPrecisionFor, APatternOfParametersThatNoProductReadsSaysSo) {
+  EXPECT_EQ(WithPrecisionFor(Parse(kNet), Patterns("norm.*=f32")).status().message(),
             "net: --precision-for 'norm.*' matches norm.weight, of which no product of f32 reads "
             "any. hint: leave the pattern out");
 }
@@ -325,6 +340,83 @@ TEST_P(KeptProducts, WhereEachIsKeptTheStepIsThatOfF32) {
 INSTANTIATE_TEST_SUITE_P(Products, KeptProducts,
                          testing::Values("matmul", "conv", "conv_pool", "attention", "lstm"),
                          [](const auto& info) { return info.param; });
+
+// ---- logits of 16 bits
+
+// A classifier whose head's result goes through views into a loss, and to the user.
+constexpr char kClassifier[] = R"(graph net
+  x = input f32[batch=64,256]
+  label = input i64[batch=64,2]
+  body.weight = parameter f32[256,256] init=normal(0.1)
+  head.weight = parameter f32[1024,256] init=normal(0.1)
+  h = matmul(x, body.weight, transpose_b=1)
+  r = relu(h)
+  z = matmul(r, head.weight, transpose_b=1)
+  logits = reshape(z, dims=[64,2,512])
+  losses = softmax_cross_entropy(logits, label)
+  loss = reduce_mean(losses)
+  output loss
+)";
+
+DType DTypeOf(const Graph& graph, const char* name) {
+  const ValueId id = graph.FindValue(name);
+  EXPECT_NE(id, kNoValue) << name << "\n" << PrintGraph(graph);
+  return id == kNoValue ? DType::kBool : graph.type(id).dtype;
+}
+
+TEST(NarrowResults, AreStoredIn16BitsAndReadByLossAndGradient) {
+  const Graph step = Step(Kept(Parse(kClassifier), "head.*=bf16"), DType::kBF16);
+  EXPECT_EQ(DTypeOf(step, "z"), DType::kBF16);
+  EXPECT_EQ(DTypeOf(step, "logits"), DType::kBF16);
+  EXPECT_EQ(DTypeOf(step, "losses"), DType::kF32);
+  int gradients = 0;
+  for (const Node& node : step.nodes()) {
+    if (node.op->name != "softmax_cross_entropy_grad") continue;
+    ++gradients;
+    EXPECT_EQ(step.type(node.inputs[0]).dtype, DType::kBF16) << PrintGraph(step);
+    EXPECT_EQ(step.type(node.outputs[0]).dtype, DType::kBF16) << PrintGraph(step);
+  }
+  EXPECT_EQ(gradients, 1);
+  for (const GraphUpdate& update : step.updates())
+    EXPECT_NE(step.type(update.value).dtype, DType::kBF16);
+}
+
+TEST(NarrowResults, AreF32WhereNoPatternNamesThem) {
+  for (const char* patterns : {"body.*=bf16", "body.*=f32"}) {
+    const Graph step = Step(Kept(Parse(kClassifier), patterns), DType::kBF16);
+    EXPECT_EQ(DTypeOf(step, "logits"), DType::kF32) << PrintGraph(step);
+  }
+  EXPECT_EQ(PrintGraph(Step(Kept(Parse(kClassifier), "head.*=bf16"), DType::kF32)).find("bf16"),
+            std::string::npos);
+}
+
+// What users get is f32; a step computed from the logits, such as a cap on them, is too.
+TEST(NarrowResults, LeaveTheGraphAsF32) {
+  const Graph net = Parse(R"(graph net
+  x = input f32[batch=64,256]
+  head.weight = parameter f32[1024,256] init=normal(0.1)
+  z = matmul(x, head.weight, transpose_b=1)
+  t = tanh(z)
+  u = exp(z)
+  v = square(z)
+  output z
+  output t
+  output u
+  output v
+)");
+  Kernels kernels;
+  const Result<Graph> step = RewriteStep(Kept(net, "head.*=bf16"),
+                                         {*ParsePassSpec("-fuse"), DType::kBF16, nullptr}, kernels);
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const Result<Graph> stored = AutocastActivations(*step, DType::kBF16, kernels);
+  ASSERT_TRUE(stored.ok()) << stored.status().message();
+  ASSERT_TRUE(CheckGraph(*stored).ok()) << PrintGraph(*stored);
+  for (const GraphOutput& output : stored->outputs())
+    EXPECT_EQ(stored->type(output.value).dtype, DType::kF32) << PrintGraph(*stored);
+  const Node* cast = stored->producer(stored->FindOutput("z"), "cast");
+  ASSERT_NE(cast, nullptr) << PrintGraph(*stored);
+  EXPECT_EQ(stored->type(cast->inputs[0]).dtype, DType::kBF16);
+}
 
 // The scores of a trained mask are made whole in the gradient.
 TEST(KeptProductsOfAMask, AreAllThatTheGradientHas) {

@@ -21,6 +21,9 @@ const std::vector<OpGroup>& AllReducedGroups() {
       {"layer_norm_grad", {{3}, {}}},
       {"reduce_sum", {{0}, {}}},
       {"reduce_mean", {{0}, {}}},
+      {"argmax", {{0}, {}}},
+      {"softmax_cross_entropy", {{0}, {}}},
+      {"softmax_cross_entropy_grad", {{0}, {0}}},
       {"max_pool", {{0}, {0}}},
       {"max_pool_grad", {{1}, {0}}},
       {"avg_pool", {{0}, {0}}},
@@ -50,6 +53,13 @@ std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op) {
   if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
   if (op.name == "batch_norm_inference") return {{{0, 5}, {0}, /*rest=*/true}};
   return UsualReducedGroups(op);
+}
+
+std::vector<DTypeGroup> CudaReducedGroups(const OpDef& op) {
+  if (op.name == "softmax_cross_entropy_grad") return {{{0}, {}}, {{}, {0}}};
+  if (op.name == "layer_norm") return {{{0}, {}}, {{}, {0}}};
+  if (op.name == "layer_norm_grad") return {{{0}, {0}}, {{3}, {}}};
+  return GpuReducedGroups(op);
 }
 
 }  // namespace ridge

@@ -13,4 +13,7 @@ std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op);
 // As kernels of GPUs take them: what a norm adds has the type of its input.
 std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op);
 
+// As ridge's kernels for CUDA take them: rows of any type at the memory's speed.
+std::vector<DTypeGroup> CudaReducedGroups(const OpDef& op);
+
 }  // namespace ridge

@@ -125,8 +125,10 @@ class StorageRewriter {
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
-    for (const GraphOutput& output : graph_.outputs()) WidenResult(output.value);
-    for (const GraphUpdate& update : graph_.updates()) WidenResult(update.value);
+    for (const GraphOutput& output : graph_.outputs())
+      RIDGE_RETURN_IF_ERROR(WidenResult(output.value));
+    for (const GraphUpdate& update : graph_.updates())
+      RIDGE_RETURN_IF_ERROR(WidenResult(update.value));
     return rewriter_.Finish();
   }
 
@@ -200,8 +202,12 @@ class StorageRewriter {
   }
 
   // What leaves the graph keeps its type.
-  void WidenResult(ValueId id) {
-    if (const auto wide = wide_.find(id); wide != wide_.end()) rewriter_.Set(id, wide->second);
+  Status WidenResult(ValueId id) {
+    if (!IsReduced(id)) return Status();
+    RIDGE_ASSIGN_OR_RETURN(const ValueId wide, Widen(id, *graph_.producer(id)));
+    wide_[id] = wide;
+    rewriter_.Set(id, wide);
+    return Status();
   }
 
   Result<ValueId> Widen(ValueId id, const Node& reader) {

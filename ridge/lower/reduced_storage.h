@@ -13,7 +13,8 @@ namespace ridge {
 // bytes are saved: around products, norms, pools, and in pointwise nodes.  Each such value is
 // rounded once, when it is written.  Variables, gradients of parameters, statistics, and values
 // between the last product and the outputs (the loss) stay f32, and what a node with keep_f32
-// reads or writes.
+// reads or writes.  The result of a last product with narrow_result (graph/keep_f32.h) may become
+// `reduced`; outputs themselves stay f32, by a cast.
 // A node supports `reduced` if `kernels` has a kernel for it about as good as that for f32.
 Result<Graph> AutocastActivations(Graph graph, DType reduced, KernelQuery& kernels);
 

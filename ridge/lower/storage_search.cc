@@ -67,10 +67,13 @@ class StorageSearch {
   }
 
   StorageChoice Run() {
-    BlockValues();
     BlockResults();
+    ReleaseResults();
+    BlockUpdates();
+    BlockValues();
     StorageChoice choice;
     for (const Node& node : graph_.nodes()) choice.reads.push_back(Visit(node));
+    for (const GraphOutput& output : graph_.outputs()) Gain(output.value, -kCastBytes);
     for (size_t v = 0; v < parent_.size(); ++v) {
       const size_t root = Root(v);
       choice.values.push_back(!blocked_[root] && gain_[root] > 0);
@@ -112,12 +115,28 @@ class StorageSearch {
     }
   }
 
-  // What outputs and new contents of variables are computed from, up to the last layer.
+  // What outputs are computed from, up to the last layer.
   void BlockResults() {
     std::vector<ValueId> open;
     for (const GraphOutput& output : graph_.outputs()) open.push_back(output.value);
     BlockBefore(std::move(open), [](const Node& node) { return IsLayer(node); });
-    open.clear();
+  }
+
+  // But for results of products with narrow_result, and what only moves them.
+  void ReleaseResults() {
+    std::vector<bool> released(graph_.values().size(), false);
+    for (const Node& node : graph_.nodes()) {
+      const bool moves = node.op->cost_class == CostClass::kMove && node.inputs.size() == 1;
+      const bool follows = moves && released[static_cast<size_t>(node.inputs[0])];
+      if (!follows && !HasNarrowResult(node.attrs)) continue;
+      released[static_cast<size_t>(node.outputs[0])] = true;
+      blocked_[static_cast<size_t>(node.outputs[0])] = false;
+    }
+  }
+
+  // What new contents of variables are computed from, up to the last layer or sum.
+  void BlockUpdates() {
+    std::vector<ValueId> open;
     for (const GraphUpdate& update : graph_.updates()) open.push_back(update.value);
     BlockBefore(std::move(open), [](const Node& node) {
       return IsLayer(node) || node.op->cost_class == CostClass::kReduce;

@@ -294,6 +294,25 @@ TEST_F(Planner, AValueThatIsReadAgainIsNotOverwritten) {
   EXPECT_EQ(step.scratch_bytes, 1024);
 }
 
+// Behind a view, and in 16 bits; not where the types differ.
+TEST_F(Planner, TheGradientOfLogitsTakesTheirBytes) {
+  const auto plan = [this](const char* out_dtype) -> const StepPlan& {
+    GraphBuilder b("g");
+    const Value y = Op("exp", {b.Input("x", {DType::kBF16, {8, 64}})}, {}, "y");
+    const Value logits = Reshape(y, {2, 4, 64});
+    const Value label = b.Input("label", {DType::kI64, {2, 4}});
+    const std::vector<Value> row =
+        OpOutputs("softmax_cross_entropy", {logits, label}, {{"extra_outputs", 1}}, "losses");
+    b.Output("dlogits", Op("softmax_cross_entropy_grad", {logits, label, row[0], row[1]},
+                           {{"out_dtype", std::string(out_dtype)}}, "dlogits"));
+    return Plan(b);
+  };
+  const StepPlan& same = plan("");
+  EXPECT_EQ(Planned(same, "dlogits").offset_bytes, Planned(same, "y").offset_bytes);
+  const StepPlan& wider = plan("f32");
+  EXPECT_NE(Planned(wider, "dlogits").offset_bytes, Planned(wider, "y").offset_bytes);
+}
+
 TEST_F(Planner, AnOutputIsNotOverwrittenByTheLastNode) {
   GraphBuilder b("g");
   const Value a = Op("exp", {b.Input("x", kType)}, {}, "a");

@@ -1,5 +1,6 @@
-"""--precision-for: products that mixed precision leaves in f32, and what is refused."""
+"""--precision-for: products that mixed precision leaves in f32, logits of 16 bits, refusals."""
 import json
+import re
 import unittest
 
 from _ridge import FAKE_GPU, RidgeTest
@@ -7,6 +8,7 @@ from _ridge import FAKE_GPU, RidgeTest
 TRAIN = ["train", "mlp:hidden=128", "--data", "synthetic", "--steps", "6", "--batch", "64",
          "--threads", "1", "--slices", "1", "-q"]
 LINE = "\n  kept in f32 by --precision-for: {} of a step\n"
+NARROW_LINE = "\n  results in {} by --precision-for: {} of a step\n"
 
 
 class PrecisionFor(RidgeTest):
@@ -78,6 +80,28 @@ class PrecisionFor(RidgeTest):
         text = self.plan("--precision", "f16", "--precision-for", "2.*=f16,*=f32")
         self.assertNotIn(LINE.format("3 products"), text)
         self.assertIn("kept in f32 by --precision-for: ", text)
+
+    # A head that is the table, and one of its own: logits and their gradient are 16 bits each, and
+    # share their bytes.
+    def test_logits_have_16_bits_where_a_pattern_of_the_own_type_names_their_product(self):
+        arena = re.compile(r"\n  arena ([0-9.]+) GiB")
+        options = ["--precision", "bf16", "--on", "h200-sxm"]
+        for model, pattern in ("gpt2", "tok.weight=bf16"), ("gpt2:tied=0", "head.*=bf16"):
+            wide = self.ok("plan", model, "--batch", "8", *options)
+            text = self.ok("plan", model, "--batch", "8", *options, "--precision-for", pattern)
+            self.assertIn(NARROW_LINE.format("bf16", "1 product"), text)
+            self.assertNotIn("kept in f32", text)
+            saved = float(arena.search(wide)[1]) - float(arena.search(text)[1])
+            self.assertGreater(saved, 1.3, text)
+
+    def test_a_run_with_logits_of_16_bits_is_evaluated(self):
+        self.ok("train", "mlp:hidden=128,classes=512", "--data", "synthetic", "--steps", "2",
+                "--batch", "64", "--slices", "1", "-q", "--device", "cuda", "--precision", "bf16",
+                "--precision-for", "4.*=bf16", "--out", "run", env=FAKE_GPU)
+        with open(self.path("run/plan.txt"), encoding="utf-8") as file:
+            self.assertIn(NARROW_LINE.format("bf16", "1 product"), file.read())
+        done = json.loads(self.ok("eval", "run", "--data", "synthetic", "--json", env=FAKE_GPU))
+        self.assertGreater(done["samples"], 0)
 
     def test_bench_step_takes_it(self):
         done = json.loads(self.ok("bench", "step", "mlp", "--batch", "32", "--steps", "3",

@@ -67,11 +67,7 @@ class CudaRules : public RewriteRules {
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
-    // Kernels of ours read and write rows of any type at the memory's speed.
-    if (op.name == "softmax_cross_entropy_grad") return {{{}, {0}}};
-    if (op.name == "layer_norm") return {{{0}, {}}, {{}, {0}}};
-    if (op.name == "layer_norm_grad") return {{{0}, {0}}, {{3}, {}}};
-    return GpuReducedGroups(op);
+    return CudaReducedGroups(op);
   }
 
  private:

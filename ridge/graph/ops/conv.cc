@@ -119,7 +119,8 @@ OpDef ConvDef() {
           "numbers before each, then those after each; empty means ones, ones, zeros. "
           "`epilogue` steps are applied to y; inputs after bias belong to it. "
           "extra and y are of `out_dtype`, empty: that of x and w; bias is too, or f32. With "
-          "keep_f32=1 mixed precision leaves it and its gradients in f32.",
+          "keep_f32=1 mixed precision leaves it and its gradients in f32; with narrow_result=1 it "
+          "may store y in 16 bits though an output is computed from it.",
       .input_names = {"x", "w", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"stride", {}},
@@ -127,6 +128,7 @@ OpDef ConvDef() {
                         {"dilation", {}},
                         {"groups", 1},
                         {"keep_f32", 0},
+                        {"narrow_result", 0},
                         {"out_dtype", ""},
                         {"epilogue", ""}},
       .cost_class = CostClass::kConv,

@@ -223,13 +223,15 @@ OpDef MatmulDef() {
           "y [..., M, N] = a [..., M, K] b [..., K, N] + bias [N]; leading dimensions broadcast. "
           "transpose_a=1 takes a as [..., K, M], transpose_b=1 takes b as [..., N, K]. "
           "extra and y are of `out_dtype`, empty: that of a and b; bias is too, or f32. With "
-          "keep_f32=1 mixed precision leaves it and its gradient's products in f32.",
+          "keep_f32=1 mixed precision leaves it and its gradient's products in f32; with "
+          "narrow_result=1 it may store y in 16 bits though an output is computed from it.",
       .input_names = {"a", "b", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"transpose_a", 0},
                         {"transpose_b", 0},
                         {"out_dtype", ""},
                         {"keep_f32", 0},
+                        {"narrow_result", 0},
                         {"epilogue", ""}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,

@@ -247,7 +247,7 @@ class PlannedRules : public RewriteRules {
             .least_flops_per_element = 48};
   }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
-    return GpuReducedGroups(op);
+    return cuda_ ? CudaReducedGroups(op) : GpuReducedGroups(op);
   }
 
  private:

@@ -138,11 +138,11 @@ Result<Graph> WithSmallFrozenWeights(const TrainOptions& options, Graph graph, M
   return graph;
 }
 
-Result<Graph> KeepingProducts(const TrainOptions& options, Graph graph) {
+Result<Graph> WithMarkedProducts(const TrainOptions& options, Graph graph) {
   if (options.precision_for.empty()) return graph;
   RIDGE_ASSIGN_OR_RETURN(const std::vector<PrecisionFor> patterns,
                          ParsePrecisionFor(options.precision_for, options.precision));
-  return WithKeptProducts(graph, patterns);
+  return WithPrecisionFor(graph, patterns);
 }
 
 // The model with what the options freeze of it, and with adapters.
@@ -199,7 +199,7 @@ Status TakeModel(const TrainOptions& options, const ModelRequest& request, Forwa
     RIDGE_ASSIGN_OR_RETURN(forward.graph,
                            WithLossShape(std::move(forward.graph), forward.loss_shape));
     RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
-    RIDGE_ASSIGN_OR_RETURN(forward.graph, KeepingProducts(options, std::move(forward.graph)));
+    RIDGE_ASSIGN_OR_RETURN(forward.graph, WithMarkedProducts(options, std::move(forward.graph)));
     RIDGE_ASSIGN_OR_RETURN(const auto rates, ParseRateFactors(options.lr_for));
     RIDGE_RETURN_IF_ERROR(CheckRateFactors(rates, forward.graph));
   }

@@ -25,6 +25,7 @@ Result<DType> FloatOutDType(const OpCall& call) {
 
 Result<DType> ProductDType(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, kKeepF32));
+  if (call.attrs.contains(kNarrowResult)) RIDGE_RETURN_IF_ERROR(CheckFlag(call, kNarrowResult));
   const std::string& text = call.text("out_dtype");
   const DType in = call.inputs[0].dtype;
   if (text.empty()) return in;

@@ -18,7 +18,7 @@ Status CheckFloat(const OpCall& call, size_t i, const char* name);
 Result<DType> FloatOutDType(const OpCall& call);
 // The dtype of a product's result: the attribute `out_dtype`, where empty means that of input 0.
 // It may be wider only ("f32" from bf16): sums of products lose nothing on the way out.  Also
-// checks `keep_f32`, which every product has.
+// checks what the product says to mixed precision (graph/keep_f32.h).
 Result<DType> ProductDType(const OpCall& call);
 // The dtype that bias, input i of a product that gives `out`, has to have: `out`, or f32 where that
 // is given and wider.
