@@ -47,7 +47,6 @@ Result<double> ChooseLanes(Executor& executor, const PlannedJob& job, double bud
   RIDGE_ASSIGN_OR_RETURN(const double lanes_s, TimeRecordedUpdates(executor, job, budget_s / 2));
   if (lanes_s < kWorthLanes * one_s) return lanes_s;
   executor.SetLanes(1);
-  RIDGE_RETURN_IF_ERROR(TimeRecordedUpdates(executor, job, /*budget_s=*/0).status());
   return one_s;
 }
 

@@ -20,7 +20,8 @@ Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const J
 // rank.
 Result<double> TimeRecordedUpdates(Executor& executor, const PlannedJob& job, double budget_s);
 
-// The same in one lane and in two (Executor::SetLanes); the executor keeps the faster.
+// The same in one lane and in two (Executor::SetLanes); the executor keeps the faster.  What was
+// recorded may be gone afterwards: RecordAllSteps().
 Result<double> ChooseLanes(Executor& executor, const PlannedJob& job, double budget_s);
 
 }  // namespace ridge

@@ -38,6 +38,10 @@ Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceReadings& us
   RIDGE_RETURN_IF_ERROR(ReadVariables(executor));
   RIDGE_RETURN_IF_ERROR(RunOnSlot(executor, 0));
   use.kernels = UsedBytes(executor);
+  return RecordAllSteps(executor, use);
+}
+
+Status RecordAllSteps(Executor& executor, DeviceReadings& use) {
   if (executor.backend().device().stream(0).records()) {
     for (const int slot : {0, 1}) RIDGE_RETURN_IF_ERROR(RunOnSlot(executor, slot));
   }

@@ -14,4 +14,8 @@ namespace ridge {
 // `use`.  Variables are undefined afterwards.
 Status RunAllSteps(Executor& executor, const PlannedJob& job, DeviceReadings& use);
 
+// Where the device records: runs each step for each input slot as a record.  Sets `graphs`.
+// REQUIRES: RunAllSteps().
+Status RecordAllSteps(Executor& executor, DeviceReadings& use);
+
 }  // namespace ridge
