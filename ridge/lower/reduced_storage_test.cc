@@ -123,6 +123,30 @@ TEST(AutocastActivations, CastsInFrontOfAReaderThatNeedsF32) {
 }
 
 // A fused node that gave a value both in f32 and in 16 bits gives it once.
+// Rows that are added to a table are summed up there, like what a layer reads.
+TEST(AutocastActivations, UpdatesAreF32UpToRowsThatAreScattered) {
+  EXPECT_EQ(Narrow(R"(graph g
+  x = input bf16[128,256]
+  w = input bf16[256,256]
+  rows = input i64[128]
+  table = parameter f32[1000,256] init=normal(1.0)
+  y = matmul(x, w, out_dtype="f32")
+  r = relu(y)
+  sum = scatter(table, rows, r, reduction="add")
+  update table = sum
+)"),
+            R"(graph g
+  x = input bf16[128,256]
+  w = input bf16[256,256]
+  rows = input i64[128]
+  table = parameter f32[1000,256] init=normal(1.0)
+  y = matmul(x, w, out_dtype="bf16")
+  r = fused(y, expr="t0=cast(i0,to=\"f32\");t1=relu(t0);o0=t1")
+  sum = scatter(table, rows, r, reduction="add")
+  update table = sum
+)");
+}
+
 TEST(AutocastActivations, MergesTwins) {
   EXPECT_EQ(Narrow(R"(graph g
   x = input bf16[128,256]

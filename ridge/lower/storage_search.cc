@@ -119,7 +119,8 @@ class StorageSearch {
   void BlockResults() {
     std::vector<ValueId> open;
     for (const GraphOutput& output : graph_.outputs()) open.push_back(output.value);
-    BlockBefore(std::move(open), [](const Node& node) { return IsLayer(node); });
+    BlockBefore(std::move(open),
+                [](const Node& node) { return IsLayer(node) ? 0 : node.inputs.size(); });
   }
 
   // But for results of products with narrow_result, and what only moves them.
@@ -134,17 +135,20 @@ class StorageSearch {
     }
   }
 
-  // What new contents of variables are computed from, up to the last layer or sum.
+  // What new contents of variables are computed from, up to the last layer or sum, which the rows
+  // that are scattered into a table are, too.
   void BlockUpdates() {
     std::vector<ValueId> open;
     for (const GraphUpdate& update : graph_.updates()) open.push_back(update.value);
-    BlockBefore(std::move(open), [](const Node& node) {
-      return IsLayer(node) || node.op->cost_class == CostClass::kReduce;
+    BlockBefore(std::move(open), [](const Node& node) -> size_t {
+      if (IsLayer(node) || node.op->cost_class == CostClass::kReduce) return 0;
+      return node.op->name == "scatter" ? 1 : node.inputs.size();
     });
   }
 
-  // These values and those that they are computed from, up to the nodes that `ends`.
-  void BlockBefore(std::vector<ValueId> open, bool (*ends)(const Node&)) {
+  // These values and those that they are computed from, through the first inputs of a node, as many
+  // as `through` says.
+  void BlockBefore(std::vector<ValueId> open, size_t (*through)(const Node&)) {
     std::vector<bool> seen(graph_.nodes().size(), false);
     while (!open.empty()) {
       const ValueId id = open.back();
@@ -152,10 +156,10 @@ class StorageSearch {
       if (id == kNoValue) continue;
       Block(id);
       const NodeId n = graph_.value(id).producer;
-      if (n < 0 || seen[static_cast<size_t>(n)] || ends(graph_.node(n))) continue;
+      if (n < 0 || seen[static_cast<size_t>(n)]) continue;
       seen[static_cast<size_t>(n)] = true;
-      const std::vector<ValueId>& inputs = graph_.node(n).inputs;
-      open.insert(open.end(), inputs.begin(), inputs.end());
+      const Node& node = graph_.node(n);
+      open.insert(open.end(), node.inputs.begin(), node.inputs.begin() + through(node));
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ridge/backend/cuda/kernels/index_text.h"
 #include "ridge/backend/cuda/kernels/row_text.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
@@ -19,11 +20,15 @@ constexpr int64_t kLogitsKept = 32;
 // 50 MB holds, each by many threads, so that the second time comes from there.
 constexpr int64_t kLongRowBytes = 64 << 10, kLongRows = 132;
 constexpr int kLongRowThreads = 1024;
-// Blocks of a gradient that reads once: they wait for nothing but memory.
+// Blocks where rows are read once: each has few, so that none is left with many at the end.
 constexpr int64_t kMostStreams = 8 * kMostBlocks;
+// Of a gradient that reads once: bytes that a thread asks for at once, and blocks of a
+// multiprocessor whose registers hold them.
+constexpr int64_t kBytesAhead = 64;
+constexpr int kResidentBlocks = 4;
 
 constexpr std::string_view kCrossEntropyText = R"cuda(
-RIDGE_KERNEL void $name($parameters) {
+RIDGE_KERNEL ${bounds}void $name($parameters) {
   __shared__ R scratch[32];
   for (i64 row = blockIdx.x; row < $rows; row += gridDim.x) {
     const i64 first = row * $extent, label = labels[row];
@@ -51,26 +56,46 @@ constexpr const char* kStoreBest = R"cuda(
       place = BlockArgmax(place, places);
       if (threadIdx.x == 0) best[row] = place;)cuda";
 
-constexpr std::string_view kLossGradText = R"cuda(
-    const Row<$T> own(logits + first);
-    R log_sum = 0;
-    $find
-    const R dloss = (R)Load(dlosses, row);
-    $each_group {
-      const Pack<R, $pack> p = own.at(j, g);
+// Writes the gradients of pack `g` of a row, whose logits are the numbers `p`.
+constexpr std::string_view kSlopesText = R"cuda(
       const int label_here = (i64)g == label / $pack ? (int)(label % $pack) : -1;
       Pack<$U, $pack> q;
 #pragma unroll
       for (int k = 0; k < $pack; ++k) {
         const R hit = k == label_here ? R(1) : R(0);
-        const R slope = (exp(p.at[k] - log_sum) - hit) * dloss;
+        const R slope = (exp((R)Load(p.at, k) - log_sum) - hit) * dloss;
         Store(q.at, k, counted ? slope : filler);
       }
-      StorePack(dlogits + first, g, q);
+      StorePack(dlogits + first, g, q);)cuda";
+
+constexpr std::string_view kSearchedGradText = R"cuda(
+    const Row<$T> own(logits + first);
+    R log_sum = 0;
+    i64 place;
+    if (counted) log_sum = BlockLogSumExp<R>(own, scratch, place);
+    const R dloss = (R)Load(dlosses, row);
+    $each_group {
+      const Pack<R, $pack> p = own.at(j, g);
+      $slopes
     })cuda";
-constexpr const char* kFindLogSum =
-    "i64 place;\n    if (counted) log_sum = BlockLogSumExp<R>(own, scratch, place);";
-constexpr const char* kLoadLogSum = "log_sum = (R)Load(log_sums, row);";
+
+// A thread asks for $ahead packs before it writes the first.
+constexpr std::string_view kGradText = R"cuda(
+    const R log_sum = (R)Load(log_sums, row), dloss = (R)Load(dlosses, row);
+    for ($Index begin = threadIdx.x; begin < $groups; begin += $threads * $ahead) {
+      Pack<$T, $pack> ahead[$ahead];
+#pragma unroll
+      for (int j = 0; j < $ahead; ++j)
+        if (begin + j * $threads < $groups)
+          ahead[j] = LoadPack<$pack>(logits + first, begin + j * $threads);
+#pragma unroll
+      for (int j = 0; j < $ahead; ++j) {
+        const $Index g = begin + j * $threads;
+        if (g >= $groups) break;
+        const Pack<$T, $pack> p = ahead[j];
+        $slopes
+      }
+    })cuda";
 
 // The parameters of a kernel, and what a launch passes for them.
 struct Operands {
@@ -98,6 +123,7 @@ Operands OperandsOf(const OpDef& op, const OpCall& call) {
   return operands;
 }
 
+// `body` of a block, which takes a row at a time.
 void WriteRows(const OpDef& op, const OpCall& call, const RowShape& shape, int64_t blocks,
                std::string_view body, TextValues values, KernelText& text) {
   const TensorType& logits = call.inputs[0];
@@ -110,13 +136,19 @@ void WriteRows(const OpDef& op, const OpCall& call, const RowShape& shape, int64
                  {"parameters", operands.parameters},
                  {"T", StorageType(logits.dtype)},
                  {"U", StorageType(call.outputs[0].dtype)},
+                 {"Index", IndexType(2 * shape.extent)},
                  {"ignore_index",
                   fmt::format("(i64){}ull", static_cast<uint64_t>(call.integer("ignore_index")))}});
+  values.emplace_back("slopes", FillText(kSlopesText, values));
   values.emplace_back("body", FillText(body, values));
   text.source = fmt::format("typedef {} R;\n", ComputeType(computed)) + RowText(shape) +
                 LogSumExpText(shape, StorageType(logits.dtype)) +
                 FillText(kCrossEntropyText, values);
   text.launches = {{op.name, blocks, shape.threads, operands.arguments}};
+}
+
+std::string Bounds(const RowShape& shape, int resident) {
+  return fmt::format("__launch_bounds__({}, {}) ", shape.threads, resident);
 }
 
 const char* WriteLoss(const OpDef& op, const OpCall& call, KernelText& text) {
@@ -126,26 +158,32 @@ const char* WriteLoss(const OpDef& op, const OpCall& call, KernelText& text) {
   const int64_t extra = call.integer("extra_outputs");
   const std::string stores =
       std::string(extra >= 1 ? kStoreLogSum : "") + (extra >= 2 ? kStoreBest : "");
-  WriteRows(op, call, shape, shape.Blocks(), kLossText,
-            {{"searched", extra > 0 ? "true" : "counted"}, {"extra", stores}}, text);
+  const int64_t blocks = shape.keeps ? shape.Blocks() : shape.Blocks(kMostStreams);
+  WriteRows(op, call, shape, blocks, kLossText,
+            {{"bounds", ""}, {"searched", extra > 0 ? "true" : "counted"}, {"extra", stores}},
+            text);
   return nullptr;
 }
 
 const char* WriteLossGrad(const OpDef& op, const OpCall& call, KernelText& text) {
-  const TensorType& logits = call.inputs[0];
-  const int64_t logit_bytes = BytesPerElement(logits.dtype);
-  const bool searches = !call.has_input(kLogSums);
+  const int64_t logit_bytes = BytesPerElement(call.inputs[0].dtype);
   RowShape shape =
-      ShapeOfRows(call.inputs[1].elements(), logits.dims.back(),
+      ShapeOfRows(call.inputs[1].elements(), call.inputs[0].dims.back(),
                   std::min(logit_bytes, BytesPerElement(call.outputs[0].dtype)), kLogitsKept);
-  int64_t blocks = searches ? shape.Blocks() : shape.Blocks(kMostStreams);
-  if (searches && shape.extent * logit_bytes >= kLongRowBytes) {
+  if (call.has_input(kLogSums)) {
+    const int64_t most = std::max<int64_t>(kBytesAhead / (shape.pack * logit_bytes), 1);
+    const int64_t ahead = std::clamp<int64_t>(shape.each, 1, most);
+    WriteRows(op, call, shape, shape.Blocks(kMostStreams), kGradText,
+              {{"bounds", Bounds(shape, kResidentBlocks)}, {"ahead", std::to_string(ahead)}}, text);
+    return nullptr;
+  }
+  int64_t blocks = shape.Blocks();
+  if (shape.extent * logit_bytes >= kLongRowBytes) {
     shape.threads = kLongRowThreads;
     shape.each = CeilDiv(shape.groups(), shape.threads);
     blocks = std::min(shape.rows, kLongRows);
   }
-  WriteRows(op, call, shape, blocks, kLossGradText,
-            {{"find", searches ? kFindLogSum : kLoadLogSum}}, text);
+  WriteRows(op, call, shape, blocks, kSearchedGradText, {{"bounds", ""}}, text);
   return nullptr;
 }
 
