@@ -105,8 +105,8 @@ Result<int64_t> TimeJob(const Machine& machine, const JobData* data,
   if (machine.ranks == 1 && machine.backend->device().stream(0).records()) {
     RIDGE_ASSIGN_OR_RETURN(recorded_s, ChooseLanes(executor, job, options.kernels_s));
     DeviceReadings unread;
-    RIDGE_RETURN_IF_ERROR(RecordAllSteps(
-        executor, machine.bytes == nullptr ? unread : machine.bytes->bytes().used));
+    RIDGE_RETURN_IF_ERROR(
+        RecordAllSteps(executor, machine.bytes == nullptr ? unread : machine.bytes->bytes().used));
   }
   RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeKernels(machine, options.kernels_s, executor));
   const double planned_s = MeanUpdateSeconds(job, executor.program());
