@@ -13,6 +13,13 @@
 
 namespace ridge {
 
+// The graph of a text that is right.
+inline Graph ParsedGraph(const std::string& text) {
+  Result<Graph> graph = ParseGraph(text, "g.ridge");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *std::move(graph);
+}
+
 // Inputs are drawn from `count` values around 0, `step` apart.
 struct TestValues {
   int64_t count = 1000;

@@ -9,19 +9,15 @@
 namespace ridge {
 namespace {
 
-Graph Parsed(const std::string& text) {
-  Result<Graph> graph = ParseGraph(text, "g.ridge");
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  return *std::move(graph);
-}
-
 Graph Joined(const std::string& text, const RewriteRules& rules = UnlimitedRules()) {
-  Result<Graph> joined = ReadLogitsOnce(Parsed(text), rules);
+  Result<Graph> joined = ReadLogitsOnce(ParsedGraph(text), rules);
   EXPECT_TRUE(joined.ok()) << joined.status().message();
   return *std::move(joined);
 }
 
-void ExpectSame(const std::string& text) { ExpectSameBits(Parsed(text), Joined(text), {3, 1}); }
+void ExpectSame(const std::string& text) {
+  ExpectSameBits(ParsedGraph(text), Joined(text), {3, 1});
+}
 
 // In f64 the log-sums are as exact as what the gradient finds itself.
 constexpr char kStep[] = R"(graph g
@@ -51,7 +47,7 @@ TEST(ReadLogitsOnce, GivesAllOfOneReading) {
 }
 
 TEST(ReadLogitsOnce, LeavesWhatTheDeviceReadsApart) {
-  EXPECT_EQ(PrintGraph(Joined(kStep, FusesNothing())), PrintGraph(Parsed(kStep)));
+  EXPECT_EQ(PrintGraph(Joined(kStep, FusesNothing())), PrintGraph(ParsedGraph(kStep)));
 }
 
 // A loss alone, columns, and an argmax whose axis stays.
@@ -66,7 +62,7 @@ TEST(ReadLogitsOnce, LeavesOtherReaders) {
   output columns
   output kept
 )";
-  EXPECT_EQ(PrintGraph(Joined(graph)), PrintGraph(Parsed(graph)));
+  EXPECT_EQ(PrintGraph(Joined(graph)), PrintGraph(ParsedGraph(graph)));
 }
 
 // The readers may come before the loss, and its labels after them.

@@ -1,7 +1,7 @@
 #include "ridge/lower/scatter_into_sum.h"
 
-#include <algorithm>
 #include <map>
+#include <set>
 
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/uses.h"
@@ -15,13 +15,20 @@ struct ScatteredSum {
   ValueId x = kNoValue;  // the other addend
 };
 
+const OpDef& Scatter() {
+  static const OpDef& scatter = *FindOp("scatter");
+  return scatter;
+}
+
+AttrMap Adding() { return {{"reduction", std::string("add")}}; }
+
 OpCall CallOf(const Graph& graph, const Node& add, const ScatteredSum& sum) {
   OpCall call;
   call.where = add.location;
   call.inputs = {graph.type(sum.x), graph.type(sum.scattered->inputs[0]),
                  graph.type(sum.scattered->inputs[1])};
   call.outputs = {graph.type(add.outputs[0])};
-  call.attrs = {{"reduction", std::string("add")}};
+  call.attrs = Adding();
   return call;
 }
 
@@ -35,13 +42,12 @@ const Node* ScatteredAddend(const Graph& graph, const GraphUses& uses, ValueId a
 
 ScatteredSum FindSum(const Graph& graph, const GraphUses& uses, const RewriteRules& rules,
                      const Node& node) {
-  static const OpDef& scatter = *FindOp("scatter");
   if (node.op->name != "add") return {};
   for (size_t i : {0, 1}) {
     const ScatteredSum sum = {ScatteredAddend(graph, uses, node.inputs[i]), node.inputs[1 - i]};
     if (sum.scattered == nullptr || graph.type(sum.x) != graph.type(node.outputs[0])) continue;
     if (graph.type(node.inputs[i]) != graph.type(sum.x)) continue;
-    if (rules.Fuses(scatter, CallOf(graph, node, sum))) return sum;
+    if (rules.Fuses(Scatter(), CallOf(graph, node, sum))) return sum;
   }
   return {};
 }
@@ -51,12 +57,12 @@ ScatteredSum FindSum(const Graph& graph, const GraphUses& uses, const RewriteRul
 Result<Graph> ScatterIntoSum(Graph graph, const RewriteRules& rules) {
   const GraphUses uses(graph);
   std::map<const Node*, ScatteredSum> sums;  // by addition
-  std::map<const Node*, bool> joined;        // by scatter_add
+  std::set<const Node*> joined;              // scatter_adds
   for (const Node& node : graph.nodes()) {
     const ScatteredSum sum = FindSum(graph, uses, rules, node);
     if (sum.scattered == nullptr) continue;
     sums[&node] = sum;
-    joined[sum.scattered] = true;
+    joined.insert(sum.scattered);
   }
   if (sums.empty()) return graph;
   GraphRewriter rewriter(graph);
@@ -65,9 +71,9 @@ Result<Graph> ScatterIntoSum(Graph graph, const RewriteRules& rules) {
     const auto found = sums.find(&node);
     if (found == sums.end()) return rewriter.Copy(node);
     const ScatteredSum& sum = found->second;
-    return rewriter.Emit(*FindOp("scatter"),
+    return rewriter.Emit(Scatter(),
                          rewriter.Use({sum.x, sum.scattered->inputs[0], sum.scattered->inputs[1]}),
-                         {{"reduction", std::string("add")}}, node.outputs, node.location);
+                         Adding(), node.outputs, node.location);
   }));
   return rewriter.Finish();
 }

@@ -9,14 +9,8 @@
 namespace ridge {
 namespace {
 
-Graph Parsed(const std::string& text) {
-  Result<Graph> graph = ParseGraph(text, "g.ridge");
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  return *std::move(graph);
-}
-
 Graph Joined(const std::string& text, const RewriteRules& rules = UnlimitedRules()) {
-  Result<Graph> joined = ScatterIntoSum(Parsed(text), rules);
+  Result<Graph> joined = ScatterIntoSum(ParsedGraph(text), rules);
   EXPECT_TRUE(joined.ok()) << joined.status().message();
   return *std::move(joined);
 }
@@ -44,7 +38,7 @@ TEST(ScatterIntoSum, AddsToEitherAddend) {
   y = scatter(x, i, u, reduction="add")
   output y
 )");
-    ExpectSameBits(Parsed(Step(sum)), Joined(Step(sum)), {3, 1});
+    ExpectSameBits(ParsedGraph(Step(sum)), Joined(Step(sum)), {3, 1});
   }
 }
 
@@ -54,12 +48,12 @@ TEST(ScatterIntoSum, LeavesOtherSums) {
   for (const std::string& step :
        {Step("add(x, s)", "1"), Step("add(s, s)"), Step("mul(x, s)"), Step("add(r, s)", "0", row),
         Step("add(x, s)", "0", "  z = exp(s)\n  output z\n")})
-    EXPECT_EQ(PrintGraph(Joined(step)), PrintGraph(Parsed(step))) << step;
+    EXPECT_EQ(PrintGraph(Joined(step)), PrintGraph(ParsedGraph(step))) << step;
 }
 
 TEST(ScatterIntoSum, LeavesWhatTheDeviceAddsApart) {
   EXPECT_EQ(PrintGraph(Joined(Step("add(x, s)"), FusesNothing())),
-            PrintGraph(Parsed(Step("add(x, s)"))));
+            PrintGraph(ParsedGraph(Step("add(x, s)"))));
 }
 
 }  // namespace

@@ -596,7 +596,7 @@ Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Coord 
 Status Executor::RunStreams(CompiledStep& compiled, CompiledRegion& region, Coord coord) {
   const auto parts = static_cast<int>(region.parts.size());
   const int streams = std::min(parts, device_.streams());
-  if (recording_ != nullptr) return RunParts(compiled, region, coord);
+  if (recording_ != nullptr) return RunParts(compiled, region, coord);  // lanes run it at once
   if (timing_) device_.stream(0).Record(*region.begins);
   Fork(streams);
   device_.ForEachPart(std::max(threads_, parts), [&](int part) {
