@@ -42,6 +42,9 @@ class Backend : public KernelQuery {
   // Where its kernels run.
   virtual Device& device() = 0;
   MemorySpace memory() final { return device().memory_space(); }
+  Backend* host() final { return host_; }
+  // `host` outlives it, and runs on the host.
+  void SetHost(Backend& host) { host_ = &host; }
   // REQUIRES: `choice` came from Candidates() or Reorder() of a backend of this kind.
   virtual Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                                  const KernelChoice& choice) = 0;
@@ -51,6 +54,9 @@ class Backend : public KernelQuery {
   // The kernel behind Reorder().
   virtual Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
                                                         const KernelChoice& choice) = 0;
+
+ private:
+  Backend* host_ = nullptr;
 };
 
 }  // namespace ridge

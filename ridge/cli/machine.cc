@@ -110,6 +110,14 @@ Result<Team> TeamFor(const MachineChoice& choice) {
   return Team{static_cast<int>(intra_op), {static_cast<int>(given ? inter_op : most), given}};
 }
 
+// The cores of a GPU's host, which run what is placed there.
+Status OpenHost(const MachineChoice& choice, OpenedMachine& opened) {
+  RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
+  RIDGE_ASSIGN_OR_RETURN(opened.host, MakeBackend(choice, team.threads));
+  opened.backend->SetHost(*opened.host);
+  return Status();
+}
+
 }  // namespace
 
 MachineChoice ChoiceOf(const TrainFlags& flags) {
@@ -131,7 +139,8 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
           .inter_op = options.inter_op,
           .conv = options.conv,
           .kernels = options.kernels,
-          .tf32 = options.precision == "tf32"};
+          .tf32 = options.precision == "tf32",
+          .host_kernels = !options.place.empty()};
 }
 
 void OpenedMachine::PlanRanks(int64_t ranks) {
@@ -157,12 +166,15 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
   if (gpu) {
     RIDGE_ASSIGN_OR_RETURN(const DeviceMemory most, ParseDeviceMemory(choice.device_memory));
-    return OpenCudaMachine({.ordinal = *gpu,
-                            .most = most,
-                            .libraries = {.tf32 = choice.tf32},
-                            .launch = choice.launch,
-                            .counters = choice.counters},
-                           say);
+    RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
+                           OpenCudaMachine({.ordinal = *gpu,
+                                            .most = most,
+                                            .libraries = {.tf32 = choice.tf32},
+                                            .launch = choice.launch,
+                                            .counters = choice.counters},
+                                           say));
+    if (choice.host_kernels) RIDGE_RETURN_IF_ERROR(OpenHost(choice, opened));
+    return opened;
   }
   RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
   const int threads = team.threads;

@@ -29,6 +29,7 @@ struct MachineChoice {
   bool tf32 = false;                // a GPU rounds products of f32 to it
   bool times = true;                // with tuned: those of this machine; else the caller has others
   bool counters = false;            // of a GPU, for Machine::counters
+  bool host_kernels = false;        // beside a GPU's
 };
 
 // The choice of these flags; with `options`, of a verb that plans a step.
@@ -38,6 +39,7 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 
 struct OpenedMachine {
   std::unique_ptr<Device> device;           // that the backend does not own; it goes last
+  std::unique_ptr<Backend> host;            // its host's, for `--place`
   std::unique_ptr<Backend> backend;         // null for a device that is not here
   std::unique_ptr<Communicator> gpu_ranks;  // for the memory of GPUs; null: nothing but the hosts'
   std::unique_ptr<CounterSource> counters;  // of a GPU that tells them

@@ -80,6 +80,8 @@ class KernelQuery {
  public:
   virtual ~KernelQuery() = default;
   virtual MemorySpace memory() { return {}; }
+  // The host's kernels, beside those of a device with a memory of its own; nullptr: none are there.
+  virtual KernelQuery* host() { return nullptr; }
   virtual const RewriteRules& rules() const = 0;
   // By which all choices are made.
   virtual const CostModel& nominal() const = 0;

@@ -22,14 +22,14 @@ enum class Where : uint8_t { kLoop, kBehind };
 class Lowering {
  public:
   Lowering(const NamedGraph& named, KernelQuery& kernels, const PlanOptions& options,
-           PersistentRegion& persistent, const DecidedKernels* decided)
+           PersistentRegion& persistent, const GraphFacts& facts)
       : named_(named),
         graph_(named.graph),
         kernels_(kernels),
         chooser_(kernels, options),
         options_(options),
         persistent_(persistent),
-        decided_(decided),
+        facts_(facts),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
         stacked_(named.stacked_outputs.begin(), named.stacked_outputs.end()),
         in_step_(RunsInStep(named)),
@@ -59,6 +59,7 @@ class Lowering {
     LayoutId layout;
     int value;      // index into step_.values
     int node = -1;  // the reorder that makes it; -1: none
+    bool on_host = false;
   };
 
   // --- values -------------------------------------------------------------------------------
@@ -79,6 +80,8 @@ class Lowering {
     value.persistent = true;
     value.persistent_index = index;
     value.size_bytes = info.type.bytes();
+    value.on_host = IsVariable(info) && facts_.host_variables.contains(info.name);
+    persistent_.values[static_cast<size_t>(index)].on_host = value.on_host;
     if (layout != kRowMajor) {
       value.size_bytes = kernels_.LayoutBytes(layout, info.type);
       persistent_.values[static_cast<size_t>(index)].layout = layout;
@@ -87,7 +90,7 @@ class Lowering {
     if (step_.slices > 1 && sliced) value.slice_bytes = info.type.bytes();
     step_.values.push_back(value);
     const int at = static_cast<int>(step_.values.size()) - 1;
-    copies_[static_cast<size_t>(id)].push_back({layout, at});
+    copies_[static_cast<size_t>(id)].push_back({layout, at, /*node=*/-1, value.on_host});
     if (info.kind == ValueKind::kInput) step_.inputs[info.name] = at;
     return Status();
   }
@@ -97,8 +100,10 @@ class Lowering {
     return phases_.RunsLast(node) ? Where::kBehind : Where::kLoop;
   }
 
-  int AddValue(const ValueInfo& info, LayoutId layout, Purpose purpose, std::string name) {
+  int AddValue(const ValueInfo& info, LayoutId layout, Purpose purpose, std::string name,
+               bool on_host) {
     PlannedValue value;
+    value.on_host = on_host;
     value.name = std::move(name);
     value.type = info.type;
     value.layout = layout;
@@ -111,9 +116,9 @@ class Lowering {
   const Copy& PrimaryCopy(ValueId id) const { return copies_[static_cast<size_t>(id)].front(); }
   LayoutId Primary(ValueId id) const { return PrimaryCopy(id).layout; }
 
-  int FindCopy(ValueId id, LayoutId layout) const {
+  int FindCopy(ValueId id, LayoutId layout, bool on_host) const {
     for (const Copy& copy : copies_[static_cast<size_t>(id)]) {
-      if (copy.layout == layout) return copy.value;
+      if (copy.layout == layout && copy.on_host == on_host) return copy.value;
     }
     return -1;
   }
@@ -124,8 +129,10 @@ class Lowering {
     const Node& node = graph_.node(n);
     RIDGE_CHECK(node.op->slices_attr == nullptr || node.attrs.integer(node.op->slices_attr) == 1,
                 "norms over slices are split");
-    if (node.op->alias_input >= 0) return AddView(node), Status();
+    const bool on_host = facts_.host_nodes[static_cast<size_t>(n)];
+    if (node.op->alias_input >= 0) return AddView(node, on_host), Status();
     PlannedNode planned;
+    planned.on_host = on_host;
     if (node.op->gathers_slices) {
       planned = AllGatherNode(step_, graph_.Call(node));
     } else {
@@ -141,14 +148,14 @@ class Lowering {
       planned.inputs.push_back(
           node.inputs[i] == kNoValue
               ? -1
-              : CopyIn(node.inputs[i], planned.choice.input_layouts[i], where));
+              : CopyIn(node.inputs[i], planned.choice.input_layouts[i], where, on_host));
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueInfo& info = graph_.value(node.outputs[k]);
       const LayoutId layout = planned.choice.output_layouts[k];
-      const int at = AddValue(info, layout, PurposeOf(info), info.name);
+      const int at = AddValue(info, layout, PurposeOf(info), info.name, on_host);
       planned.outputs.push_back(at);
-      copies_[static_cast<size_t>(node.outputs[k])].push_back({layout, at});
+      copies_[static_cast<size_t>(node.outputs[k])].push_back({layout, at, /*node=*/-1, on_host});
     }
     Emit(std::move(planned), where, n);
     return Status();
@@ -161,24 +168,43 @@ class Lowering {
   }
 
   // The output is a view of the input's bytes; both are row-major.
-  void AddView(const Node& node) {
+  void AddView(const Node& node, bool on_host) {
     const ValueId source = node.inputs[static_cast<size_t>(node.op->alias_input)];
-    const int from = CopyIn(source, kRowMajor, WhereIs(node));
+    const int from = CopyIn(source, kRowMajor, WhereIs(node), on_host);
     const ValueInfo& info = graph_.value(node.outputs[0]);
-    const int at = AddValue(info, kRowMajor, PurposeOf(info), info.name);
+    const int at = AddValue(info, kRowMajor, PurposeOf(info), info.name, on_host);
     step_.values[static_cast<size_t>(at)].shares_with = from;
-    copies_[static_cast<size_t>(node.outputs[0])].push_back({kRowMajor, at});
+    copies_[static_cast<size_t>(node.outputs[0])].push_back(
+        {kRowMajor, at, /*node=*/-1, on_host});
   }
 
   Status Decide(NodeId n, PlannedNode& planned) {
-    if (decided_ != nullptr) {
-      const DecidedKernel& kernel = *(*decided_)[static_cast<size_t>(n)];
+    if (facts_.decided != nullptr) {
+      const DecidedKernel& kernel = *(*facts_.decided)[static_cast<size_t>(n)];
       planned.choice = kernel.choice;
       planned.refusals = kernel.refusals;
       return Status();
     }
+    if (planned.on_host) return ChooseOnHost(*graph_.node(n).op, planned);
     RIDGE_RETURN_IF_ERROR(Choose(graph_.node(n), planned));
     NoteFirstReads(graph_.node(n), planned.choice);
+    return Status();
+  }
+
+  // In row-major.  Its seconds are those of the host's own model.
+  Status ChooseOnHost(const OpDef& op, PlannedNode& planned) {
+    PlanOptions options = options_;
+    options.layout = false;
+    options.kernel_s = nullptr;
+    KernelQuery& host = *kernels_.host();
+    std::vector<LayoutId> at_hand(planned.call.inputs.size(), kRowMajor);
+    RIDGE_RETURN_IF_ERROR(
+        KernelChooser(host, options).Choose(op, std::move(at_hand), planned, [](size_t, LayoutId) {
+          return NeededCopy{};
+        }));
+    planned.modelled_s =
+        host.nominal().Seconds(WorkOf(&op, planned.call, planned.cost), planned.choice);
+    planned.choice.key += " by the host";
     return Status();
   }
 
@@ -195,9 +221,11 @@ class Lowering {
   NeededCopy CopyFor(ValueId id, LayoutId layout) const {
     const auto first = persistent_.first_reads.find(graph_.value(id).name);
     if (first == persistent_.first_reads.end() || !IsVariable(graph_.value(id)))
-      return FindCopy(id, layout) >= 0 ? NeededCopy{} : NeededCopy{Primary(id), 1};
+      return FindCopy(id, layout, /*on_host=*/false) >= 0 ? NeededCopy{}
+                                                          : NeededCopy{Primary(id), 1};
     if (!first->second) return FirstCopyOf(id);
-    const bool known = layout != kRowMajor && FindCopy(id, layout) >= 0;
+    const bool known =
+        layout != kRowMajor && FindCopy(id, layout, /*on_host=*/false) >= 0;
     return known ? NeededCopy{} : NeededCopy{*first->second, 1};
   }
 
@@ -223,20 +251,27 @@ class Lowering {
 
   // The value in this layout; adds a reorder if there is no such copy yet.  A value that is
   // complete only behind the loop is copied where its readers run, every other value in the loop.
-  int CopyIn(ValueId id, LayoutId layout, Where reader) {
+  // What crosses between the memories is row-major on both sides.
+  int CopyIn(ValueId id, LayoutId layout, Where reader, bool on_host) {
     for (const Copy& copy : copies_[static_cast<size_t>(id)]) {
-      if (copy.layout != layout) continue;
+      if (copy.layout != layout || copy.on_host != on_host) continue;
       if (copy.node >= 0 && reader == Where::kLoop)
         where_[static_cast<size_t>(copy.node)] = Where::kLoop;
       return copy.value;
     }
     const ValueInfo& info = graph_.value(id);
     const bool weight = info.kind == ValueKind::kParameter;
+    const bool crosses = PrimaryCopy(id).on_host != on_host;
+    int from = PrimaryCopy(id).value;
+    if (crosses) from = CopyIn(id, kRowMajor, reader, on_host != (layout == kRowMajor));
+    const std::string suffix = !crosses || layout != kRowMajor ? kernels_.LayoutName(layout)
+                               : on_host                       ? "host"
+                                                               : "device";
     const int to = AddValue(info, layout, weight ? Purpose::kWorkspace : PurposeOf(info),
-                            fmt::format("{}@{}", info.name, kernels_.LayoutName(layout)));
-    AddReorder(PrimaryCopy(id).value, to, phases_.KnownLast(id) ? reader : Where::kLoop);
+                            fmt::format("{}@{}", info.name, suffix), on_host);
+    AddReorder(from, to, phases_.KnownLast(id) ? reader : Where::kLoop);
     const int node = static_cast<int>(step_.nodes.size()) - 1;
-    copies_[static_cast<size_t>(id)].push_back({layout, to, node});
+    copies_[static_cast<size_t>(id)].push_back({layout, to, node, on_host});
     return to;
   }
 
@@ -254,7 +289,8 @@ class Lowering {
   // An output that is a variable is copied out before the updates change it.
   void AddOutput(const GraphOutput& output) {
     const bool last = phases_.KnownLast(output.value);
-    int value = CopyIn(output.value, kRowMajor, last ? Where::kBehind : Where::kLoop);
+    int value = CopyIn(output.value, kRowMajor, last ? Where::kBehind : Where::kLoop,
+                       /*on_host=*/false);
     const bool sum = phases_.IsSum(output.value);  // read behind the loop, as all sums
     if (IsVariable(graph_.value(output.value)) && !sum && !graph_.updates().empty())
       value = ScratchCopy(value, output.name + "@out", Where::kLoop);
@@ -288,9 +324,11 @@ class Lowering {
   void AddUpdates() {
     std::vector<std::pair<int, GraphUpdate>> copies;
     for (const GraphUpdate& update : graph_.updates())
-      update_sources_.insert(FindCopy(update.value, Primary(update.variable)));
+      update_sources_.insert(FindCopy(update.value, Primary(update.variable),
+                                      PrimaryCopy(update.variable).on_host));
     for (const GraphUpdate& update : graph_.updates()) {
-      const int value = CopyIn(update.value, Primary(update.variable), WhereWritten(update));
+      const int value = CopyIn(update.value, Primary(update.variable), WhereWritten(update),
+                               PrimaryCopy(update.variable).on_host);
       uses_.Extend(step_);
       if (value == PrimaryCopy(update.variable).value) continue;
       if (MayWriteDirectly(update, value)) {
@@ -307,7 +345,8 @@ class Lowering {
     for (const auto& [value, update] : copies) {
       const ValueInfo& info = graph_.value(update.variable);
       const int target =
-          AddValue(info, Primary(update.variable), PurposeOf(info), info.name + "@next");
+          AddValue(info, Primary(update.variable), PurposeOf(info), info.name + "@next",
+                   PrimaryCopy(update.variable).on_host);
       PlaceIn(update.variable, step_.values[static_cast<size_t>(target)]);
       AddReorder(value, target, WhereWritten(update));
     }
@@ -392,7 +431,7 @@ class Lowering {
   KernelChooser chooser_;
   const PlanOptions& options_;
   PersistentRegion& persistent_;
-  const DecidedKernels* decided_;
+  const GraphFacts& facts_;
   const std::set<std::string> sliced_inputs_, stacked_;
   const bool in_step_;
   const SlicePhases phases_;
@@ -411,8 +450,8 @@ class Lowering {
 
 Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
                                 const PlanOptions& options, PersistentRegion& persistent,
-                                const DecidedKernels* decided) {
-  return Lowering(named, kernels, options, persistent, decided).Run();
+                                const GraphFacts& facts) {
+  return Lowering(named, kernels, options, persistent, facts).Run();
 }
 
 PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,

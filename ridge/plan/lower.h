@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "ridge/plan/host_nodes.h"
 #include "ridge/plan/persistent_region.h"
 
 namespace ridge {
@@ -25,14 +26,19 @@ struct DecidedKernel {
 };
 using DecidedKernels = std::vector<std::optional<DecidedKernel>>;
 
+// What is known before a graph is walked.
+struct GraphFacts {
+  const std::set<std::string>& host_variables;
+  const std::vector<bool>& host_nodes;
+  const DecidedKernels* decided = nullptr;  // kernels that an earlier walk over this graph chose
+};
+
 // Fills nodes, values, inputs, outputs.  Values of the persistent region have persistent_index set.
 // `persistent` gains the variables, inputs and constants of this graph; equal names share one
-// value.  With `decided` no kernel is chosen again.
-// REQUIRES: `decided` comes from a walk over the same graph.
+// value.
 Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
                                 const PlanOptions& options, PersistentRegion& persistent,
-
-                                const DecidedKernels* decided = nullptr);
+                                const GraphFacts& facts);
 
 // The node that copies a value into another layout, or beside itself.
 // REQUIRES: both values have the same type.  The caller sets inputs and outputs.

@@ -189,7 +189,8 @@ Json SummaryJson(const PlanSummary& plan) {
   if (const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program); !sources.empty())
     json["workspaces"] = WorkspacesJson(sources, *plan.program);
   if (plan.offload) {
-    json["offload"] = {{"host_bytes", plan.offload->host_bytes},
+    json["offload"] = {{"placed", plan.offload->placed},
+                       {"host_bytes", plan.offload->host_bytes},
                        {"window_bytes", plan.offload->window_bytes},
                        {"to_device_bytes", plan.offload->to_device_bytes},
                        {"to_host_bytes", plan.offload->to_host_bytes},

@@ -34,7 +34,7 @@ int64_t StagingBytes(KernelQuery& kernels, const std::vector<PersistentValue>& p
 
 // Slot 1 of an input follows its slot 0 as a separate value (see PersistentRegion).
 void PlaceAll(KernelQuery& kernels, Program& program) {
-  PlacePersistent(program);
+  PlacePersistent(program);  // behind it the offsets of steps are known
   program.copy_bytes = StagingBytes(kernels, program.persistent);
   int64_t scratch = program.copy_bytes, bound = scratch;
   for (StepPlan& step : program.steps) {
@@ -54,8 +54,9 @@ constexpr int64_t kLeastHostBytes = 4096;
 void MarkOnHost(const PlanOptions& options, Program& program) {
   for (PersistentValue& value : program.persistent) {
     const auto& purposes = options.on_host;
-    value.on_host = value.size_bytes >= kLeastHostBytes &&
-                    std::find(purposes.begin(), purposes.end(), value.purpose) != purposes.end();
+    if (value.size_bytes >= kLeastHostBytes &&
+        std::find(purposes.begin(), purposes.end(), value.purpose) != purposes.end())
+      value.on_host = true;
   }
   program.host_link_bytes_per_s = options.host_link_bytes_per_s;
   if (options.host_link_bytes_per_s <= 0) return;
@@ -95,9 +96,13 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
   persistent.copies = options.copies;
   persistent.alignment_bytes = kernels.memory().alignment_bytes;
   if (options.layout) persistent.first_reads = OptimizedVariables(graphs);
+  const HostNodes host = FindHostNodes(graphs, options.host_parameters);
+  for (const std::string& variable : host.variables) persistent.first_reads.erase(variable);
   std::vector<std::vector<NodeId>> sources;
-  for (const NamedGraph& named : graphs) {
-    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered, LowerGraph(named, kernels, options, persistent));
+  for (size_t s = 0; s < graphs.size(); ++s) {
+    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
+                           LowerGraph(graphs[s], kernels, options, persistent,
+                                      {host.variables, host.nodes[s]}));
     program.steps.push_back(std::move(lowered.step));
     sources.push_back(std::move(lowered.sources));
   }
@@ -113,7 +118,8 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
     const DecidedKernels decided =
         DecidedBy(graphs[s], sources[s], voted.kernels[s], program.steps[s]);
     RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
-                           LowerGraph(graphs[s], kernels, options, kept, &decided));
+                           LowerGraph(graphs[s], kernels, options, kept,
+                                      {host.variables, host.nodes[s], &decided}));
     program.steps[s] = std::move(lowered.step);
   }
   program.persistent = std::move(kept.values);

@@ -27,6 +27,9 @@ struct PlanOptions {
   std::map<std::string, int64_t> copies = {};
   std::vector<Purpose> on_host = {};  // large variables of these purposes rest on the host
   double host_link_bytes_per_s = 0;   // Program::host_link_bytes_per_s
+  // Parameters that rest on the host, whose kernels read and update them (plan/host_nodes.h).
+  // REQUIRES: none, or KernelQuery::host() is there.
+  std::vector<std::string> host_parameters = {};
 };
 
 // `kernels` decides, by its nominal costs; `measured` predicts times (cost/times.h) and changes

@@ -100,6 +100,7 @@ struct PlannedValue {
   int64_t size_bytes = 0;  // of a result with slice_bytes: of all slices
   LiveRange live;
   int shares_with = -1;  // index of the value whose bytes it shares, or -1
+  bool on_host = false;  // in the host's memory, where kernels of the host reach it
   // Stride between the slices' parts: of an input, of an output by sample, and of what each of the
   // slices in step has.
   int64_t slice_bytes = 0;
@@ -116,6 +117,7 @@ struct PlannedNode {
   std::vector<int> inputs;     // indices into StepPlan::values; -1: absent
   std::vector<int> outputs;
   KernelChoice choice;
+  bool on_host = false;   // the host runs it, and all that it touches is there
   std::vector<int> sums;  // of a node of a tree: those that it adds; persistent indices
   int64_t workspace_offset = -1;
   Cost cost;
@@ -164,8 +166,9 @@ struct Program {
   std::shared_ptr<const PipelineRole> pipeline = nullptr;
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;
-  // The arena: what rests on the host, other variables, scratch.
+  // The arena: what rests on the host and scratch there, other variables, scratch.
   int64_t host_bytes = 0;  // in whole pages; 0: all of it is the device's
+  int64_t host_scratch_offset = 0;  // of host_bytes, scratch of nodes on the host is the last part
   int64_t persistent_bytes = 0;
   int64_t arena_bytes = 0;  // persistent + largest scratch, in whole pages
   int64_t bound_bytes = 0;  // persistent + largest bound

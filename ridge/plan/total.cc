@@ -26,12 +26,13 @@ void AddScratch(const MemorySpace& memory, const StepPlan& step, Bytes& bytes,
                 std::vector<std::pair<std::string, int64_t>>& values) {
   for (const PlannedValue& value : step.values) {
     const bool alive = value.live.first <= step.peak_node && step.peak_node <= value.live.last;
-    if (value.persistent || value.shares_with >= 0 || !alive) continue;
+    if (value.persistent || value.on_host || value.shares_with >= 0 || !alive) continue;
     bytes[static_cast<size_t>(value.purpose)] += memory.Aligned(value.size_bytes);
     values.emplace_back(value.name, value.size_bytes);
   }
   if (step.nodes.empty()) return;
   const PlannedNode& node = step.nodes[static_cast<size_t>(step.peak_node)];
+  if (node.on_host) return;
   bytes[static_cast<size_t>(Purpose::kWorkspace)] += memory.Aligned(node.choice.workspace_bytes);
 }
 

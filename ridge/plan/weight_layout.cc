@@ -92,6 +92,7 @@ class Vote {
 
   std::optional<Update> Describe(size_t s, int n) const {
     const PlannedNode& node = steps_[s].nodes[static_cast<size_t>(n)];
+    if (node.on_host) return std::nullopt;
     Update u;
     u.step = s;
     u.node = n;

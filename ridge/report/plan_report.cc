@@ -95,12 +95,21 @@ std::string WorkspacesLine(const PlanSummary& plan) {
   return fmt::format("  workspaces: {}\n", fmt::join(parts, ", ")) + DeterminismLine(plan, sources);
 }
 
-// "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update"
+// "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update", or "  on the host:
+// embed.weight, 3.00 GiB of its memory; 12.0 MiB to the device and 12.0 MiB back in an update"
 std::string OffloadLine(const PlanSummary& plan) {
   if (!plan.offload) return "";
-  return fmt::format("  offload: {} in the host's memory; its link takes {} of an update\n",
-                     FormatBytes(plan.offload->host_bytes),
-                     FormatSeconds(plan.offload->transfer_s));
+  const OffloadPlan& offload = *plan.offload;
+  if (offload.placed.empty()) {
+    return fmt::format("  offload: {} in the host's memory; its link takes {} of an update\n",
+                       FormatBytes(offload.host_bytes), FormatSeconds(offload.transfer_s));
+  }
+  const size_t more = offload.placed.size() - 1;
+  return fmt::format(
+      "  on the host: {}{}, {} of its memory; {} to the device and {} back in an update\n",
+      offload.placed.front(), more == 0 ? "" : fmt::format(" and {} more", more),
+      FormatBytes(offload.host_bytes), FormatBytes(static_cast<int64_t>(offload.to_device_bytes)),
+      FormatBytes(static_cast<int64_t>(offload.to_host_bytes)));
 }
 
 std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {

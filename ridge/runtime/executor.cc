@@ -19,35 +19,11 @@
 #include "ridge/runtime/lane_recorder.h"
 #include "ridge/runtime/mesh_kernels.h"
 #include "ridge/runtime/staged_ranks.h"
+#include "ridge/runtime/step_kernels.h"
 #include "ridge/runtime/tree_nodes.h"
 
 namespace ridge {
 namespace {
-
-// Same layout on both sides.
-class CopyKernel : public Kernel {
- public:
-  explicit CopyKernel(int64_t bytes) : bytes_(bytes) {}
-  Status Enqueue(Stream& stream, const KernelBuffers& buffers) override {
-    stream.Copy(buffers.outputs[0], buffers.inputs[0], bytes_);
-    return Status();
-  }
-
- private:
-  const int64_t bytes_;
-};
-
-Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNode& node,
-                                           Backend& backend) {
-  if (node.def != nullptr) return backend.Create(*node.def, node.call, node.choice);
-  if (node.choice.kernel != "copy") return backend.CreateReorder(node.call.inputs[0], node.choice);
-  const auto part_bytes = [&](int value) {
-    return step.values[static_cast<size_t>(value)].part_bytes();
-  };
-  // A part may be rounded to the device's alignment.
-  const int64_t bytes = std::min(part_bytes(node.inputs[0]), part_bytes(node.outputs[0]));
-  return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
-}
 
 bool IsSum(const StepPlan& step, int value) {
   const PlannedValue& planned = step.values[static_cast<size_t>(value)];
@@ -79,7 +55,7 @@ struct Operands {
 
 struct Executor::CompiledNode {
   std::unique_ptr<Kernel> kernel;
-  bool exchanges = false;  // with other ranks: the host does that, so it is in no recording
+  bool by_host = false;  // it exchanges, or the host runs it: it is in no recording
   // By slice; all later slices use the last entry.  Where micro batches have copies, by those.
   std::array<std::vector<Operands>, kInputSlots> operands;
   int64_t copies = 1;  // common multiple of its operands'
@@ -116,12 +92,12 @@ struct Executor::CompiledRegion {
   std::exception_ptr thrown;
 };
 
-// What a run of a step enqueues, kept: a part up to each check of the loss and each exchange, and
-// one behind.
+// What a run of a step enqueues, kept: a part up to each check of the loss and each node that the
+// host runs, and one behind.
 struct Executor::Recorded {
   // What the host does between two parts: runs a node, or checks the loss.
   struct Between {
-    CompiledNode* exchange = nullptr;
+    CompiledNode* node = nullptr;
     Coord coord;
   };
   std::vector<std::unique_ptr<Recording>> parts;
@@ -189,16 +165,6 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& bac
   return executor;
 }
 
-void Executor::Prepare() {
-  std::vector<KernelRequest> requests;
-  for (const StepPlan& step : program_.steps) {
-    for (const PlannedNode& node : step.nodes) {
-      if (node.def != nullptr) requests.push_back({node.def, &node.call, &node.choice});
-    }
-  }
-  backend_.Prepare(requests);
-}
-
 // Those that exchange what lies in the arena.
 Status Executor::FindRanksOfArena() {
   in_arena_ = communicator_;
@@ -215,7 +181,7 @@ Status Executor::FindRanksOfArena() {
 
 Status Executor::Compile() {
   threads_ = backend_.threads();
-  Prepare();
+  PrepareKernels(program_, backend_);
   RIDGE_RETURN_IF_ERROR(FindRanksOfArena());
   if (communicator_ != nullptr && OverlapsExchange(program_))
     exchange_ = std::make_unique<TreeExchange>(*communicator_, MostNodes(program_) + 1);
@@ -340,8 +306,9 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
     ready.kernel =
         MakeMeshKernel(node, step.name, *program_.place, backend_, communicator_, collective_s_);
   } else {
-    RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
+    RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeStepKernel(step, node, backend_));
   }
+  ready.by_host = node.on_host;
   ready.copies = CopiesOf(program_, step, node);
   const int64_t entries = ready.copies > 1 ? ready.copies : DistinctSlices(step, node);
   for (int slot = 0; slot < kInputSlots; ++slot) {
@@ -382,7 +349,7 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
   RIDGE_ASSIGN_OR_RETURN(
       ready.kernel,
       MakeTreeKernel(memory, node, backend_, {in_arena_, exchange_.get(), &collective_s_}));
-  ready.exchanges = IsCollective(step, node);
+  ready.by_host = IsCollective(step, node);
   const bool gathers = IsGather(node);
   for (std::vector<Operands>& by_slice : ready.operands) {
     if (gathers) by_slice.push_back(GatheredParts(step, node));
@@ -451,7 +418,7 @@ MemoryUse Executor::UseOf(CompiledNode& node, Coord coord) {
 }
 
 Status Executor::RecordNode(CompiledNode& node, Coord coord, Stream& stream) {
-  if (node.exchanges) return CutRecordingBefore(stream, &node, coord);
+  if (node.by_host) return CutRecordingBefore(stream, &node, coord);
   LaneRecorder& lanes = recording_->lanes;
   if (!node.within_operands) {
     lanes.Join();
@@ -517,8 +484,8 @@ Status Executor::RunRecorded(CompiledStep& compiled, int slot) {
     stream.Play(*recorded.parts[i]);
     if (i == recorded.between.size()) break;
     const Recorded::Between& next = recorded.between[i];
-    RIDGE_RETURN_IF_ERROR(next.exchange == nullptr ? CheckLoss(compiled, stream)
-                                                   : RunNode(*next.exchange, next.coord, stream));
+    RIDGE_RETURN_IF_ERROR(next.node == nullptr ? CheckLoss(compiled, stream)
+                                               : RunNode(*next.node, next.coord, stream));
   }
   return Status();
 }
@@ -535,10 +502,10 @@ Status Executor::Record(CompiledStep& compiled, int slot, Recorded& recorded) {
   return ran.ok() ? cut : ran;
 }
 
-// From here on it is another part; `exchange` comes before it, or a check of the loss.
-Status Executor::CutRecordingBefore(Stream& stream, CompiledNode* exchange, Coord coord) {
+// From here on it is another part; `node` comes before it, or a check of the loss.
+Status Executor::CutRecordingBefore(Stream& stream, CompiledNode* node, Coord coord) {
   RIDGE_RETURN_IF_ERROR(CutRecording(stream));
-  recording_->between.push_back({exchange, coord});
+  recording_->between.push_back({node, coord});
   recording_->lanes.BeginRecording(stream, lanes_);
   return Status();
 }
@@ -675,7 +642,7 @@ Status Executor::AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& 
 
 // The host waits for the loss, so that no update follows one that is not finite.
 Status Executor::CheckLoss(const CompiledStep& compiled, Stream& stream) {
-  if (recording_ != nullptr) return CutRecordingBefore(stream, /*exchange=*/nullptr, {});
+  if (recording_ != nullptr) return CutRecordingBefore(stream, /*node=*/nullptr, {});
   RIDGE_RETURN_IF_ERROR(stream.Synchronize());
   const TensorType& type = compiled.loss_type;
   RIDGE_ASSIGN_OR_RETURN(const bool finite,

@@ -103,7 +103,6 @@ class Executor {
   struct Recorded;
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
            Communicator* communicator, VirtualCompute* compute);
-  void Prepare();
   Status FindRanksOfArena();
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node, bool in_loop);
@@ -124,7 +123,7 @@ class Executor {
   Status RunRecorded(CompiledStep& compiled, int slot);
   Status Record(CompiledStep& compiled, int slot, Recorded& recorded);
   Status CutRecording(Stream& stream);
-  Status CutRecordingBefore(Stream& stream, CompiledNode* exchange, Coord coord);
+  Status CutRecordingBefore(Stream& stream, CompiledNode* node, Coord coord);
   Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord);
   Status RunInStep(CompiledStep& compiled, CompiledRegion& loop, Coord coord);
   Status RunParts(CompiledStep& compiled, CompiledRegion& region, Coord coord);

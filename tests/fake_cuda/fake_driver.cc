@@ -267,9 +267,18 @@ DriverCode cuMemUnmap(DevicePtr at, size_t bytes) {
 
 DriverCode cuMemSetAccess(DevicePtr at, size_t bytes, const MemAccessDesc* access, size_t count) {
   RIDGE_FAKE_IN_CONTEXT;
-  if (count != 1 || access->flags != kAccessReadWrite || GpuOf(access->location.id) != CurrentGpu())
-    return DriverCode::kInvalidValue;
-  return AllowAccess(at, bytes);
+  for (size_t i = 0; i < count; ++i) {
+    const MemLocation& location = access[i].location;
+    if (access[i].flags != kAccessReadWrite) return DriverCode::kInvalidValue;
+    DriverCode code = DriverCode::kInvalidValue;
+    if (location.type == kLocationHost) {
+      code = AllowHostAccess(at, bytes);
+    } else if (GpuOf(location.id) == CurrentGpu()) {
+      code = AllowAccess(at, bytes);
+    }
+    if (code != kOk) return code;
+  }
+  return kOk;
 }
 
 DriverCode cuMemAlloc_v2(DevicePtr* at, size_t bytes) {

@@ -167,6 +167,10 @@ DriverCode Unmap(DevicePtr at, size_t bytes) {
     return DriverCode::kInvalidValue;
   void* inside = InsideOf(around->first, around->second, at);
   ::mmap(inside, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  if (mapping->second.chunk->gpu == nullptr) {
+    ::mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  }
   around->second.mappings.erase(mapping);
   TheState().Died();
   return DriverCode::kSuccess;
@@ -183,6 +187,20 @@ DriverCode AllowAccess(DevicePtr at, size_t bytes) {
   if (::mprotect(inside, bytes, PROT_READ | PROT_WRITE) != 0) return DriverCode::kUnknown;
   mapping->second.access = true;
   return DriverCode::kSuccess;
+}
+
+DriverCode AllowHostAccess(DevicePtr at, size_t bytes) {
+  const std::lock_guard hold(TheState().memory_lock);
+  const auto around = Around(at);
+  if (around == Reservations().end()) return DriverCode::kInvalidValue;
+  const auto mapping = around->second.mappings.find(at);
+  if (mapping == around->second.mappings.end() || mapping->second.bytes != bytes ||
+      mapping->second.chunk->gpu != nullptr)
+    return DriverCode::kInvalidValue;
+  const int file = mapping->second.chunk->file;
+  const void* shown = ::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_FIXED, file, 0);
+  return shown == MAP_FAILED ? DriverCode::kUnknown : DriverCode::kSuccess;
 }
 
 DriverCode Allocate(DevicePtr* at, size_t bytes) {

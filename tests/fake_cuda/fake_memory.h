@@ -1,7 +1,7 @@
 // Memory of the fake driver.
 //
 // A reservation is two ranges of pages without access: one that has the device's addresses and
-// stays so, and one, "inside", where mapped memory appears for the streams.  Behind a mapping there
+// stays so unless it is the host's memory, and one, "inside", where mapped memory appears for the streams.  Behind a mapping there
 // is nothing on either side, as on a GPU.
 #pragma once
 #include "tests/fake_cuda/fake_state.h"
@@ -21,6 +21,8 @@ DriverCode Release(cuda::AllocationHandle handle);
 DriverCode Map(cuda::DevicePtr at, size_t bytes, cuda::AllocationHandle handle);
 DriverCode Unmap(cuda::DevicePtr at, size_t bytes);
 DriverCode AllowAccess(cuda::DevicePtr at, size_t bytes);
+// The host follows its addresses from now on.  Fails with kInvalidValue for a GPU's memory.
+DriverCode AllowHostAccess(cuda::DevicePtr at, size_t bytes);
 // All of it at once, in whole granules.
 DriverCode Allocate(cuda::DevicePtr* at, size_t bytes);
 DriverCode Free(cuda::DevicePtr at);

@@ -86,7 +86,7 @@ class MappedMemory : public CudaMemory {
     size_t bytes = 0;
   };
 
-  // Memory of `location`, which the GPU reads and writes.
+  // Memory of `location`, which the GPU reads and writes, and the host where it is its own.
   Status MapRange(const Range& range, const MemLocation& location) {
     if (range.bytes == 0) return Status();
     MemAllocationProp prop = {};
@@ -99,8 +99,10 @@ class MappedMemory : public CudaMemory {
     const Status released = RIDGE_CUDA(context_, MemRelease, handle);  // the mapping keeps it alive
     RIDGE_RETURN_IF_ERROR(mapped);
     RIDGE_RETURN_IF_ERROR(released);
-    const MemAccessDesc access = {{kLocationDevice, context_.ordinal()}, kAccessReadWrite};
-    return RIDGE_CUDA(context_, MemSetAccess, range.at, range.bytes, &access, 1);
+    const MemAccessDesc access[] = {{{kLocationDevice, context_.ordinal()}, kAccessReadWrite},
+                                    {{kLocationHost, 0}, kAccessReadWrite}};
+    const size_t count = location.type == kLocationHost ? 2 : 1;
+    return RIDGE_CUDA(context_, MemSetAccess, range.at, range.bytes, access, count);
   }
 
   size_t Size() const { return static_cast<size_t>(bytes_); }

@@ -11,7 +11,8 @@ struct LinkBytes {
   bool any() const { return to_device > 0 || to_host > 0; }
 };
 
-// Of one run of a node: each of its variables on the host once.
+// Of one run of a node: each of its variables and values on the host once.  A node that the host
+// runs moves none.
 LinkBytes LinkBytesOf(const Program& program, const StepPlan& step, const PlannedNode& node);
 
 // Of a link's bytes a second in one direction, copies of pinned memory and kernels reach so much:

@@ -55,9 +55,10 @@ void EstimateTimes(const CostModel& device, Program& program) {
     step.calibration = 1;
     for (PlannedNode& node : step.nodes) {
       const TimeEstimate estimate = device.Estimate(WorkOf(node), node.choice);
-      node.modelled_s = estimate.modelled_s;
       node.measured_s = estimate.measured_s;
       node.correction = 1;
+      if (node.on_host) continue;  // modelled where it was chosen (lower.cc)
+      node.modelled_s = estimate.modelled_s;
       node.bound = estimate.bound;
       ReachHost(program, step, node);
     }
@@ -75,8 +76,9 @@ std::vector<double> PlannedNodeSeconds(const StepPlan& step) {
 }
 
 std::vector<double> NodeSecondsBy(const CostModel& device, const StepPlan& step) {
-  return WithinStep(
-      step, [&](const PlannedNode& node) { return device.Seconds(WorkOf(node), node.choice); });
+  return WithinStep(step, [&](const PlannedNode& node) {
+    return node.on_host ? node.modelled_s : device.Seconds(WorkOf(node), node.choice);
+  });
 }
 
 double SumOfRuns(const StepPlan& step, const std::vector<double>& node_s) {

@@ -41,8 +41,16 @@ OffloadPlan PlanOffload(const Program& program, Offload offload, int64_t accumul
   int64_t window = 0;
   for (const UpdatePart& part : UpdateParts(program, accumulate))
     AddStep(program, part, plan, window);
-  plan.transfer_s = LinkSeconds(plan.to_device_bytes, plan.to_host_bytes, host_link_bytes_per_s);
-  if (IsReachedInPlace(offload)) return plan;
+  if (host_link_bytes_per_s > 0) {
+    plan.transfer_s =
+        LinkSeconds(plan.to_device_bytes, plan.to_host_bytes, host_link_bytes_per_s);
+  }
+  if (IsReachedInPlace(offload)) {
+    for (const PersistentValue& value : program.persistent) {
+      if (value.on_host && value.kind == ValueKind::kParameter) plan.placed.push_back(value.name);
+    }
+    return plan;
+  }
   plan.window_bytes = kWindows * window;
   plan.first_s = LinkSeconds(static_cast<double>(window), 0, host_link_bytes_per_s);
   return plan;

@@ -6,6 +6,7 @@
 // only planned.  The graph, its kernels and their bits are those of the plan without it.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ridge/plan/program.h"
 #include "ridge/plan/total.h"
@@ -25,6 +26,7 @@ std::vector<Purpose> PurposesOnHost(Offload offload);
 inline bool IsReachedInPlace(Offload offload) { return offload == Offload::kOptimizer; }
 
 struct OffloadPlan {
+  std::vector<std::string> placed = {};  // parameters that the host's cores read and update
   int64_t host_bytes = 0;      // of the variables that rest there, in whole pages
   int64_t window_bytes = 0;    // of the device, in which they pass through; 0: reached in place
   double to_device_bytes = 0;  // over the link, in one update
@@ -33,7 +35,8 @@ struct OffloadPlan {
   double first_s = 0;          // until the first window is there
 };
 
-// `accumulate`: micro-batches of an update.  REQUIRES: the link's rate is above 0.
+// `accumulate`: micro-batches of an update.  REQUIRES: the link's rate is above 0 where windows are
+// needed; else the seconds are 0 without it.
 OffloadPlan PlanOffload(const Program& program, Offload offload, int64_t accumulate,
                         double host_link_bytes_per_s);
 

@@ -21,6 +21,7 @@ struct Piece {
   int64_t offset_bytes, size_bytes;
   LiveRange live;
   std::string name;
+  bool on_host;
 };
 
 // A sweep over time: each new piece is compared with its neighbours among the live ones.
@@ -75,6 +76,7 @@ class StepCheck {
 
   Status Run() {
     RIDGE_RETURN_IF_ERROR(CheckTree());
+    RIDGE_RETURN_IF_ERROR(CheckHomes());
     FindLives();
     RIDGE_RETURN_IF_ERROR(CheckRegions());
     RIDGE_RETURN_IF_ERROR(CheckBlock());
@@ -110,6 +112,18 @@ class StepCheck {
 
   // A node of a parallel region may run at any time during the region.
   LiveRange Span(size_t n) const { return {places_[n].first, places_[n].last}; }
+
+  // A node of the host touches nothing but the host's memory.
+  Status CheckHomes() const {
+    for (const PlannedNode& node : step_.nodes) {
+      if (!node.on_host) continue;
+      const auto is_there = [&](int value) { return value < 0 || ValueAt(value).on_host; };
+      if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_there) ||
+          !std::all_of(node.outputs.begin(), node.outputs.end(), is_there))
+        return Wrong("'" + node.name + "' runs on the host and touches the device's memory");
+    }
+    return Status();
+  }
 
   // Parts cover their region in order; the step's loop runs once for each slice.
   Status CheckTree() const {
@@ -154,13 +168,14 @@ class StepCheck {
     for (size_t v = 0; v < step_.values.size(); ++v) {
       const PlannedValue& value = step_.values[v];
       if (IsScratchRoot(v))
-        pieces.push_back({value.offset_bytes, value.size_bytes, live_[v], "'" + value.name + "'"});
+        pieces.push_back({value.offset_bytes, value.size_bytes, live_[v], "'" + value.name + "'",
+                          value.on_host});
     }
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       const PlannedNode& node = step_.nodes[n];
       if (node.choice.workspace_bytes > 0) {
         pieces.push_back({node.workspace_offset, node.choice.workspace_bytes, Span(n),
-                          "the workspace of '" + node.name + "'"});
+                          "the workspace of '" + node.name + "'", node.on_host});
       }
     }
     return pieces;
@@ -170,8 +185,11 @@ class StepCheck {
   Status CheckRegions() const {
     for (const Piece& piece : Pieces()) {
       if (piece.live.last < piece.live.first) continue;
-      const bool inside = piece.offset_bytes >= program_.persistent_bytes &&
-                          piece.offset_bytes + piece.size_bytes <= program_.arena_bytes;
+      const int64_t begin =
+          piece.on_host ? program_.host_scratch_offset : program_.persistent_bytes;
+      const int64_t end = piece.on_host ? program_.host_bytes : program_.arena_bytes;
+      const bool inside =
+          piece.offset_bytes >= begin && piece.offset_bytes + piece.size_bytes <= end;
       if (!inside || piece.offset_bytes % program_.memory.alignment_bytes != 0)
         return Wrong(piece.name + " lies outside the scratch region or is not aligned");
     }
@@ -363,6 +381,8 @@ Status CheckVariables(const Program& program) {
                    [](const auto* a, const auto* b) { return a->offset_bytes < b->offset_bytes; });
   int64_t end = 0;
   for (const PersistentValue* value : by_offset) {
+    if (value->on_host != (value->offset_bytes < program.host_bytes))
+      return Status(ErrorCode::kInternal, "plan: '" + value->name + "' lies in the other memory");
     if (value->offset_bytes < end || value->offset_bytes % program.memory.alignment_bytes != 0)
       return Status(ErrorCode::kInternal,
                     "plan: '" + value->name + "' shares bytes or is not aligned");

@@ -30,7 +30,7 @@ bool MayShare(const MemorySpace& memory, const StepPlan& step, const std::vector
   if (in < 0 || result.persistent || result.shares_with >= 0) return false;
   const int root = shared.RootOf(in);
   const PlannedValue& source = step.values[static_cast<size_t>(root)];
-  return !source.persistent && ranges[static_cast<size_t>(root)].last == n &&
+  return !source.persistent && source.on_host == result.on_host && ranges[static_cast<size_t>(root)].last == n &&
          TimesRead(node, root, shared) == 1 && !IsTaken(node, root, shared) &&
          source.slice_bytes == result.slice_bytes &&
          memory.Aligned(source.size_bytes) == memory.Aligned(result.size_bytes);
@@ -42,12 +42,14 @@ struct Placed {
   std::vector<int> node_of;   // by buffer; -1: a value
 };
 
+// Those that are on the host, or all others.
 Placed CollectBuffers(const MemorySpace& memory, const StepPlan& step,
-                      const std::vector<LiveRange>& ranges) {
+                      const std::vector<LiveRange>& ranges, bool on_host) {
   Placed placed;
   for (size_t v = 0; v < step.values.size(); ++v) {
     const PlannedValue& value = step.values[v];
     if (value.persistent || value.shares_with >= 0 || ranges[v].last < 0) continue;
+    if (value.on_host != on_host) continue;
     placed.buffers.push_back({memory.Aligned(value.size_bytes), ranges[v].first, ranges[v].last});
     placed.value_of.push_back(static_cast<int>(v));
     placed.node_of.push_back(-1);
@@ -55,12 +57,35 @@ Placed CollectBuffers(const MemorySpace& memory, const StepPlan& step,
   const std::vector<NodePlace> places = NodePlaces(step);
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     const int64_t bytes = step.nodes[n].choice.workspace_bytes;
-    if (bytes == 0) continue;
+    if (bytes == 0 || step.nodes[n].on_host != on_host) continue;
     placed.buffers.push_back({memory.Aligned(bytes), places[n].first, places[n].last});
     placed.value_of.push_back(-1);
     placed.node_of.push_back(static_cast<int>(n));
   }
   return placed;
+}
+
+// Each value and workspace behind `base`.
+void SetOffsets(const Placed& placed, const Placement& placement, int64_t base, StepPlan& step) {
+  for (size_t b = 0; b < placed.buffers.size(); ++b) {
+    const int64_t offset = base + placement.offsets[b];
+    if (placed.value_of[b] >= 0) {
+      step.values[static_cast<size_t>(placed.value_of[b])].offset_bytes = offset;
+    } else {
+      step.nodes[static_cast<size_t>(placed.node_of[b])].workspace_offset = offset;
+    }
+  }
+}
+
+// Scratch of the nodes on the host, from `base` on.  Returns its bytes.
+int64_t PlaceHostScratch(const MemorySpace& memory, int64_t base, StepPlan& step) {
+  const SharedBytes shared(step);
+  const Placed placed =
+      CollectBuffers(memory, step, LiveRanges(step, shared), /*on_host=*/true);
+  if (placed.buffers.empty()) return 0;
+  const Placement placement = PlaceBuffers(placed.buffers);
+  SetOffsets(placed, placement, base, step);
+  return placement.peak_bytes;
 }
 
 }  // namespace
@@ -103,7 +128,11 @@ void PlacePersistent(Program& program) {
     }
   };
   place_where(true);
-  offset = program.host_bytes = RoundUp(offset, program.memory.page_bytes);
+  program.host_scratch_offset = offset;
+  int64_t scratch = 0;
+  for (StepPlan& step : program.steps)
+    scratch = std::max(scratch, PlaceHostScratch(program.memory, offset, step));
+  offset = program.host_bytes = RoundUp(offset + scratch, program.memory.page_bytes);
   place_where(false);
   for (const std::vector<int>& sums : blocks) {
     for (const int sum : sums) place(static_cast<size_t>(sum));
@@ -114,18 +143,11 @@ void PlacePersistent(Program& program) {
 void PlaceValues(const Program& program, StepPlan& step) {
   SharedBytes shared(step);
   const std::vector<LiveRange> ranges = LiveRanges(step, shared);
-  const Placed placed = CollectBuffers(program.memory, step, ranges);
+  const Placed placed = CollectBuffers(program.memory, step, ranges, /*on_host=*/false);
   const Placement placement = PlaceBuffers(placed.buffers);
   step.scratch_bytes = placement.peak_bytes == INT64_MAX ? 0 : placement.peak_bytes;
   step.bound_bytes = LiveBound(placed.buffers, &step.peak_node);
-  for (size_t b = 0; b < placed.buffers.size(); ++b) {
-    const int64_t offset = program.persistent_bytes + placement.offsets[b];
-    if (placed.value_of[b] >= 0) {
-      step.values[static_cast<size_t>(placed.value_of[b])].offset_bytes = offset;
-    } else {
-      step.nodes[static_cast<size_t>(placed.node_of[b])].workspace_offset = offset;
-    }
-  }
+  SetOffsets(placed, placement, program.persistent_bytes, step);
   for (size_t v = 0; v < step.values.size(); ++v) {
     PlannedValue& value = step.values[v];
     value.live = ranges[static_cast<size_t>(shared.RootOf(static_cast<int>(v)))];

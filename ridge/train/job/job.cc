@@ -11,6 +11,7 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/dist/agreement.h"
+#include "ridge/learn/host_placement.h"
 #include "ridge/models/model.h"
 #include "ridge/pipeline/role.h"
 #include "ridge/plan/choose/communication.h"
@@ -48,36 +49,47 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
                             operands == DType::kBF16 ? " (avx512_bf16 or amx_bf16 on a CPU)" : ""));
 }
 
-Result<std::optional<OffloadPlan>> PlanOffloadOf(const TrainOptions& options,
-                                                 const Program& program, const Machine& machine) {
-  const Offload offload = OffloadOf(options.offload);
-  if (offload == Offload::kNone) return std::optional<OffloadPlan>();
-  if (machine.is_here() && !machine.in_host_memory() && !IsReachedInPlace(offload)) {
+namespace {
+
+Status CheckOffload(const TrainOptions& options, const Machine& machine) {
+  if (machine.is_here() && !machine.in_host_memory() &&
+      !IsReachedInPlace(OffloadOf(options.offload))) {
     return InvalidArgument(fmt::format(
         "--offload is '{0}'; a run has no windows for parameters. hint: --offload optimizer, or "
         "ridge plan MODEL --on h100-sxm --offload {0}",
         options.offload));
   }
-  if (machine.host_link_bytes_per_s <= 0) {
-    return InvalidArgument(fmt::format(
-        "--offload is '{}'; {} has no memory beside its host's, or its link is not known. hint: "
-        "ridge plan MODEL --on h100-sxm --offload {}",
-        options.offload, machine.profile.name, options.offload));
-  }
-  if (machine.is_here()) {
-    if (const int64_t most = AvailableMemoryBytes(); program.host_bytes > most) {
-      return Status(
-          ErrorCode::kOutOfMemory,
-          fmt::format("--offload {}: {} of the host's memory are needed, {} are "
-                      "available. hint: --optimizer-state 8bit",
-                      options.offload, FormatBytes(program.host_bytes), FormatBytes(most)));
-    }
-  }
-  return std::optional(
-      PlanOffload(program, offload, options.accumulate, machine.host_link_bytes_per_s));
+  if (machine.host_link_bytes_per_s > 0) return Status();
+  return InvalidArgument(fmt::format(
+      "--offload is '{}'; {} has no memory beside its host's, or its link is not known. hint: "
+      "ridge plan MODEL --on h100-sxm --offload {}",
+      options.offload, machine.profile.name, options.offload));
 }
 
-PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload) {
+Status CheckHostMemory(const TrainOptions& options, const Program& program) {
+  const int64_t most = AvailableMemoryBytes();
+  if (program.host_bytes <= most) return Status();
+  const bool offloads = options.offload != "none";
+  return Status(ErrorCode::kOutOfMemory,
+                fmt::format("--{}: {} of the host's memory are needed, {} are available. hint: "
+                            "--optimizer-state 8bit",
+                            offloads ? "offload " + options.offload : "place",
+                            FormatBytes(program.host_bytes), FormatBytes(most)));
+}
+
+}  // namespace
+
+Result<std::optional<OffloadPlan>> PlanOffloadOf(const TrainOptions& options,
+                                                 const Program& program, const Machine& machine) {
+  const Offload offload = OffloadOf(options.offload);
+  if (offload == Offload::kNone && options.place.empty()) return std::optional<OffloadPlan>();
+  if (offload != Offload::kNone) RIDGE_RETURN_IF_ERROR(CheckOffload(options, machine));
+  if (machine.is_here()) RIDGE_RETURN_IF_ERROR(CheckHostMemory(options, program));
+  return std::optional(PlanOffload(program, offload == Offload::kNone ? Offload::kOptimizer : offload,
+                                   options.accumulate, machine.host_link_bytes_per_s));
+}
+PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload,
+                           std::vector<std::string> host_parameters) {
   const double link = machine.host_link_bytes_per_s;
   return {.in_place = passes.Has("inplace"),
           .layout = passes.Has("layout"),
@@ -85,7 +97,9 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, 
           .inter_op = machine.inter_op,
           .overlap_exchange = machine.overlap == GradientOverlap::kOn,
           .on_host = PurposesOnHost(link > 0 ? offload : Offload::kNone),
-          .host_link_bytes_per_s = IsReachedInPlace(offload) ? link : 0};
+          .host_link_bytes_per_s =
+              IsReachedInPlace(offload) || !host_parameters.empty() ? link : 0,
+          .host_parameters = std::move(host_parameters)};
 }
 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
@@ -148,6 +162,27 @@ Result<PrecisionChoice> SearchPrecision(const SearchRequest& query) {
   const PlanCandidate &wide = Taken(f32.plan), &narrow = Taken(bf16.plan);
   if (wide.fits != narrow.fits) return wide.fits ? f32 : bf16;
   return narrow.seconds < wide.seconds ? bf16 : f32;
+}
+
+// `--place auto`: without, or with as many of the tables as make the plan fit, the largest first.
+// Sets `placed` to them.
+Result<PrecisionChoice> SearchPlace(const SearchRequest& query, std::vector<std::string>& placed) {
+  if (!IsAutoPlace(query.options.place)) return SearchPrecision(query);
+  TrainOptions options = query.options;
+  options.place.clear();
+  const auto search = [&] {
+    return SearchPrecision({options, query.forward, query.facts, query.with_eval,
+                            query.limit_bytes, query.machine, query.lengths});
+  };
+  RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found, search());
+  const bool has_host = query.machine.query().host() != nullptr;
+  for (const std::string& table : has_host ? TablesOf(query.forward) : std::vector<std::string>()) {
+    if (Taken(found.plan).fits) break;
+    options.place.push_back(table + "=cpu");
+    RIDGE_ASSIGN_OR_RETURN(found, search());
+  }
+  placed = options.place;
+  return found;
 }
 
 void TakeReading(const JobData& data, const Machine& machine, PlannedJob& job) {
@@ -255,8 +290,9 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   job.limit_bytes = LimitBytes(options, machine);
   job.limit_name = LimitName(options, machine);
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found,
-                         SearchPrecision({options, forward, job.facts, with_eval,
-                                          job.limit_bytes - job.data_bytes, machine, lengths}));
+                         SearchPlace({options, forward, job.facts, with_eval,
+                                      job.limit_bytes - job.data_bytes, machine, lengths},
+                                     job.options.place));
   PlanChoice& choice = found.plan;
   job.operands = found.operands;
   job.options.precision = found.precision;

@@ -71,7 +71,8 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
                            Offload offload = Offload::kNone);
 
 // The planner's options from --passes and the machine, which must outlive them.
-PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload);
+PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload,
+                           std::vector<std::string> host_parameters = {});
 
 // Sets step_s, eval_s and epoch_s by the program's times, and the memory estimate by
 // `runtime_bytes`; call it again when these change.

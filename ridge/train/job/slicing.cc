@@ -1,6 +1,7 @@
 #include "ridge/train/job/slicing.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +13,7 @@
 #include "ridge/graph/batch_axis.h"
 #include "ridge/graph/reach.h"
 #include "ridge/learn/averages.h"
+#include "ridge/learn/host_placement.h"
 #include "ridge/learn/loss_shape.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/train/job/job.h"
@@ -386,14 +388,35 @@ Result<PlanChoice> SearchShare(const SearchRequest& q, const PassSelection& pass
     goals.slices = 1;
     if (goals.batch > 1 && graphs.FindAxes().ok()) goals.slices.reset();
   }
+  std::vector<std::string> host_parameters;
+  if (!q.options.place.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(host_parameters, PlacedParameters(q.options.place, q.forward));
+  }
   const ProgramRecipe recipe = {q.options.model, passes, operands,
-                                PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload))};
+                                PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload),
+                                               std::move(host_parameters))};
   return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
+}
+
+// Several devices update a weight by sums in their own memories.
+Status CheckPlacement(const SearchRequest& q) {
+  if (q.options.place.empty()) return Status();
+  if (!q.options.mesh.empty() || q.machine.adds_in_tree()) {
+    return Status(ErrorCode::kUnsupported,
+                  "--place: several devices add gradients in their own memories. hint: leave out "
+                  "--devices and --mesh, or --place");
+  }
+  if (q.machine.query().host() != nullptr) return Status();
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("--place is '{}'; {} has no memory beside its host's, or is not here. "
+                            "hint: --device cuda",
+                            fmt::join(q.options.place, ","), q.machine.profile.name));
 }
 
 }  // namespace
 
 Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
+  RIDGE_RETURN_IF_ERROR(CheckPlacement(q));
   if (!q.options.mesh.empty()) {
     RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(q.options.mesh));
     return mesh.Find(kPipelineAxis) >= 0 ? SearchPipelinePlan(q, mesh) : SearchMeshPlan(q, mesh);

@@ -20,6 +20,7 @@
 #include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/optimizers/rates.h"
+#include "ridge/learn/host_placement.h"
 #include "ridge/learn/precision_for.h"
 #include "ridge/partition/layouts.h"
 #include "ridge/pipeline/schedule.h"
@@ -99,6 +100,11 @@ Status CheckPrecisionFor(const TrainOptions& o) {
                     fmt::join(o.precision_for, ","), o.precision));
   }
   return ParsePrecisionFor(o.precision_for, o.precision).status();
+}
+
+Status CheckPlace(const TrainOptions& o) {
+  if (o.place.empty()) return Status();
+  return ParsePlace(o.place).status();
 }
 
 Status CheckLossScale(const TrainOptions& o) {
@@ -504,6 +510,7 @@ Result<RecomputeOption> ParseRecompute(const std::string& text) {
 void TakeChoices(const TrainOptions& planned, TrainOptions& options) {
   if (options.slices == "auto") options.slices = planned.slices;
   if (options.recompute == "auto") options.recompute = planned.recompute;
+  if (IsAutoPlace(options.place)) options.place = planned.place;
   if (options.precision != "auto") return;
   options.precision = planned.precision;
   options.precision_for = planned.precision_for;
@@ -530,6 +537,7 @@ Status CheckOptions(const TrainOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecisionFor(options));
   RIDGE_RETURN_IF_ERROR(CheckLossScale(options));
+  RIDGE_RETURN_IF_ERROR(CheckPlace(options));
   RIDGE_RETURN_IF_ERROR(CheckGpuOptions(options));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();

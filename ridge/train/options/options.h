@@ -83,6 +83,7 @@ struct TrainOptions {
   uint64_t seed = 0;
   int64_t fit_bytes = 0;         // 0: the memory of the machine
   std::string offload = "none";  // see plan/hardware/offload.h
+  std::vector<std::string> place;  // see learn/host_placement.h
   std::string devices = "1";     // see ParseDevices
   std::string mesh, shard;       // see partition/mesh.h, partition/layouts.h; empty: none
   std::string pipeline;          // see pipeline/schedule.h; empty: 1f1b, or no axis p

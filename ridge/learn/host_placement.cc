@@ -1,0 +1,88 @@
+#include "ridge/learn/host_placement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "ridge/core/glob.h"
+#include "ridge/core/split.h"
+#include "ridge/graph/name_patterns.h"
+#include "ridge/graph/uses.h"
+
+namespace ridge {
+namespace {
+
+constexpr char kOption[] = "--place ";
+constexpr std::string_view kCpu = "=cpu";
+
+std::vector<std::string> ParameterNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const ValueInfo& value : graph.values()) {
+    if (value.kind == ValueKind::kParameter) names.push_back(value.name);
+  }
+  return names;
+}
+
+// Whether the node looks rows up in input 0.
+bool LooksUp(const Node& node, ValueId table) {
+  return node.op->name == "gather" && node.inputs[0] == table && node.inputs[1] != table;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> ParsePlace(const std::vector<std::string>& texts) {
+  std::vector<std::string> patterns;
+  if (IsAutoPlace(texts)) return texts;
+  for (const std::string& text : texts) {
+    for (const std::string_view part : SplitAt(text, ',')) {
+      if (!part.ends_with(kCpu) || part.size() == kCpu.size()) {
+        return InvalidArgument(fmt::format(
+            "{}is '{}': '{}' is not PATTERN=cpu. hint: --place 'embed.*=cpu', or --place auto",
+            kOption, text, part));
+      }
+      patterns.emplace_back(part.substr(0, part.size() - kCpu.size()));
+    }
+  }
+  return patterns;
+}
+
+Result<std::vector<std::string>> PlacedParameters(const std::vector<std::string>& texts,
+                                                  const Graph& forward) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> patterns, ParsePlace(texts));
+  const std::vector<std::string> names = ParameterNames(forward);
+  for (const std::string& pattern : patterns) {
+    const bool found = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return MatchesPattern(name, pattern);
+    });
+    if (!found) return NoNameMatches(forward.name, kOption, pattern, names, std::string(kCpu));
+  }
+  std::vector<std::string> placed;
+  for (const std::string& name : names) {
+    if (MatchesAny(name, patterns)) placed.push_back(name);
+  }
+  return placed;
+}
+
+std::vector<std::string> TablesOf(const Graph& forward) {
+  const GraphUses uses(forward);
+  std::vector<ValueId> tables;
+  for (size_t v = 0; v < forward.values().size(); ++v) {
+    const auto id = static_cast<ValueId>(v);
+    if (forward.value(id).kind != ValueKind::kParameter || !uses.OnlyNodesRead(id)) continue;
+    const auto readers = uses.ReadersOf(id);
+    const bool is_table = std::all_of(readers.begin(), readers.end(), [&](NodeId n) {
+      return LooksUp(forward.node(n), id);
+    });
+    if (is_table && !readers.empty()) tables.push_back(id);
+  }
+  std::stable_sort(tables.begin(), tables.end(), [&](ValueId a, ValueId b) {
+    return forward.type(a).bytes() > forward.type(b).bytes();
+  });
+  std::vector<std::string> names;
+  for (const ValueId id : tables) names.push_back(forward.value(id).name);
+  return names;
+}
+
+}  // namespace ridge
