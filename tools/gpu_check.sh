@@ -51,6 +51,16 @@ offloaded() {
   "$bin/ridge" train "$1" --data synthetic --device cuda --steps "$STEPS" --offload optimizer --out "$out/offloaded" || return 1
   "$bin/ridge" compare "$out/first" "$out/offloaded"
 }
+# Parameters on the host: twice the same parameters, and the loss of all on the GPU.
+placed() {
+  local run
+  rm -rf "$out"/placed_{1,2}
+  for run in 1 2; do
+    "$bin/ridge" train "$1" --data synthetic --device cuda --steps "$STEPS" --place '*=cpu' --out "$out/placed_$run" || return 1
+  done
+  "$bin/ridge" compare "$out/placed_1" "$out/placed_2" || return 1
+  same_loss "$out/first" "$out/placed_1"
+}
 # One GPU and two: the same parameters.
 ranks() {
   local count
@@ -63,15 +73,18 @@ ranks() {
 }
 beside_cpu() {
   "$bin/ridge" train "$1" --data synthetic --device cpu --steps "$STEPS" --out "$out/cpu" -q || return 1
-  python3 - "$out/first/summary.json" "$out/cpu/summary.json" <<'PYTHON'
+  same_loss "$out/first" "$out/cpu"
+}
+same_loss() {  # GPU'S_RUN OTHER_RUN
+  python3 - "$1/summary.json" "$2/summary.json" <<'PYTHON'
 import json, sys
-gpu, cpu = (json.load(open(name))["loss"] for name in sys.argv[1:])
-print(f"loss on the GPU {gpu}, on the CPU {cpu}")
-sys.exit(abs(gpu - cpu) > 1e-3 * abs(cpu))
+gpu, other = (json.load(open(name))["loss"] for name in sys.argv[1:])
+print(f"loss on the GPU {gpu}, on the CPU {other}")
+sys.exit(abs(gpu - other) > 1e-3 * abs(other))
 PYTHON
 }
 
-export -f twice offloaded ranks beside_cpu
+export -f twice offloaded placed ranks beside_cpu same_loss
 
 if ! "$bin/ridge" plan mlp:hidden=8,layers=1 --device cuda > "$out/open.log" 2>&1; then
   tail -n 1 "$out/open.log"
@@ -89,6 +102,7 @@ else
 fi
 part 60 twice twice "$small"
 part 60 offloaded offloaded "$small"
+part 60 placed placed "$small"
 gpus=$("$bin/ridge" doctor | grep -c '^ *cuda:[0-9]')
 if [ "$gpus" -ge 2 ]; then
   part 60 ranks ranks "$small"
@@ -110,6 +124,6 @@ if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
 else
   echo "peer not available" | tee -a "$out/summary"
 fi
-tail -n 3 "$out"/{kernels,twice,offloaded,ranks,beside_cpu}.log 2> "$out/none.log"
+tail -n 3 "$out"/{kernels,twice,offloaded,placed,ranks,beside_cpu}.log 2> "$out/none.log"
 tail -q -n 1 "$out"/bench_*.log "$out"/peer_*.log 2> "$out/none.log"
 exit $failed

@@ -93,16 +93,22 @@ class PartFunction {
   void (*call_)(const void* f, int part);
 };
 
+// What of a device's memory is the host's.
+struct HostPart {
+  int64_t bytes = 0;      // the first ones, in whole pages
+  bool followed = false;  // the host follows their addresses, too
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   virtual MemorySpace memory_space() const = 0;
   // Its contents are undefined.  Fails with kOutOfMemory.
   virtual Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
-  // The same, the first `host_bytes` of it in the host's memory, where kernels reach them over the
-  // link.  REQUIRES: both are whole pages.
-  virtual Result<std::unique_ptr<Memory>> AllocateWithHost(int64_t bytes, int64_t host_bytes) {
-    (void)bytes, (void)host_bytes;
+  // The same, with a part in the host's memory, which kernels reach over the link.  REQUIRES: bytes
+  // are whole pages.
+  virtual Result<std::unique_ptr<Memory>> AllocateWithHost(int64_t bytes, const HostPart& host) {
+    (void)bytes, (void)host;
     return Status(ErrorCode::kUnsupported, "the device has no memory beside its host's");
   }
   // Host memory that streams copy from and to best.

@@ -72,9 +72,8 @@ std::vector<std::string> TablesOf(const Graph& forward) {
     const auto id = static_cast<ValueId>(v);
     if (forward.value(id).kind != ValueKind::kParameter || !uses.OnlyNodesRead(id)) continue;
     const auto readers = uses.ReadersOf(id);
-    const bool is_table = std::all_of(readers.begin(), readers.end(), [&](NodeId n) {
-      return LooksUp(forward.node(n), id);
-    });
+    const bool is_table = std::all_of(readers.begin(), readers.end(),
+                                      [&](NodeId n) { return LooksUp(forward.node(n), id); });
     if (is_table && !readers.empty()) tables.push_back(id);
   }
   std::stable_sort(tables.begin(), tables.end(), [&](ValueId a, ValueId b) {

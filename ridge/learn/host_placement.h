@@ -1,4 +1,5 @@
-// `--place`: parameters that rest on the host beside a GPU, whose kernels read and update them there.
+// `--place`: parameters that rest on the host beside a GPU, whose kernels read and update them
+// there.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@ inline bool IsAutoPlace(const std::vector<std::string>& texts) {
 // other texts.
 Result<std::vector<std::string>> ParsePlace(const std::vector<std::string>& texts);
 
-// The parameters of `forward` whose names match.  REQUIRES: ParsePlace() takes `texts`, and they are
-// not "auto".  Fails with kInvalidArgument where a pattern matches none.
+// The parameters of `forward` whose names match.  REQUIRES: ParsePlace() takes `texts`, and they
+// are not "auto".  Fails with kInvalidArgument where a pattern matches none.
 Result<std::vector<std::string>> PlacedParameters(const std::vector<std::string>& texts,
                                                   const Graph& forward);
 

@@ -24,7 +24,8 @@ Graph Net() {
 }
 
 TEST(HostPlacement, PatternsNameParameters) {
-  EXPECT_EQ(*PlacedParameters({"small.*=cpu,t*=cpu"}, Net()), (Names{"small.weight", "tied.weight"}));
+  EXPECT_EQ(*PlacedParameters({"small.*=cpu,t*=cpu"}, Net()),
+            (Names{"small.weight", "tied.weight"}));
   EXPECT_EQ(*PlacedParameters({"*=cpu"}, Net()),
             (Names{"small.weight", "large.weight", "tied.weight"}));
   EXPECT_EQ(PlacedParameters({"smal.weight=cpu"}, Net()).status().message(),

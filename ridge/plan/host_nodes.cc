@@ -11,8 +11,7 @@ namespace {
 // One graph of the program, and which of its nodes are on the host so far.
 class HostWalk {
  public:
-  HostWalk(const Graph& graph, const std::set<Dims>& shapes,
-           std::set<std::string>& variables)
+  HostWalk(const Graph& graph, const std::set<Dims>& shapes, std::set<std::string>& variables)
       : graph_(graph),
         shapes_(shapes),
         variables_(variables),
@@ -118,8 +117,7 @@ HostNodes FindHostNodes(const std::vector<NamedGraph>& graphs,
   std::set<Dims> shapes;
   for (const NamedGraph& named : graphs) {
     for (const ValueInfo& value : named.graph.values()) {
-      if (IsVariable(value) && found.variables.contains(value.name))
-        shapes.insert(value.type.dims);
+      if (IsVariable(value) && found.variables.contains(value.name)) shapes.insert(value.type.dims);
     }
   }
   std::vector<HostWalk> walks;

@@ -43,7 +43,8 @@ class HostNodesTest : public ::testing::Test {
     b_.Output("y", y);
     const Value zeros = Op("sub", {table_, table_}, {}, "zeros");
     const Value grad = Op("scatter_add", {zeros, rows_, y}, {}, "grad");
-    b_.Update(table_, Op("sgd_update", {table_, Op("tanh", {grad}, {}, "clipped"), lr_}, {}, "next"));
+    b_.Update(table_,
+              Op("sgd_update", {table_, Op("tanh", {grad}, {}, "clipped"), lr_}, {}, "next"));
   }
 
   Graph Built() {

@@ -174,8 +174,7 @@ class Lowering {
     const ValueInfo& info = graph_.value(node.outputs[0]);
     const int at = AddValue(info, kRowMajor, PurposeOf(info), info.name, on_host);
     step_.values[static_cast<size_t>(at)].shares_with = from;
-    copies_[static_cast<size_t>(node.outputs[0])].push_back(
-        {kRowMajor, at, /*node=*/-1, on_host});
+    copies_[static_cast<size_t>(node.outputs[0])].push_back({kRowMajor, at, /*node=*/-1, on_host});
   }
 
   Status Decide(NodeId n, PlannedNode& planned) {
@@ -224,8 +223,7 @@ class Lowering {
       return FindCopy(id, layout, /*on_host=*/false) >= 0 ? NeededCopy{}
                                                           : NeededCopy{Primary(id), 1};
     if (!first->second) return FirstCopyOf(id);
-    const bool known =
-        layout != kRowMajor && FindCopy(id, layout, /*on_host=*/false) >= 0;
+    const bool known = layout != kRowMajor && FindCopy(id, layout, /*on_host=*/false) >= 0;
     return known ? NeededCopy{} : NeededCopy{*first->second, 1};
   }
 
@@ -324,8 +322,8 @@ class Lowering {
   void AddUpdates() {
     std::vector<std::pair<int, GraphUpdate>> copies;
     for (const GraphUpdate& update : graph_.updates())
-      update_sources_.insert(FindCopy(update.value, Primary(update.variable),
-                                      PrimaryCopy(update.variable).on_host));
+      update_sources_.insert(
+          FindCopy(update.value, Primary(update.variable), PrimaryCopy(update.variable).on_host));
     for (const GraphUpdate& update : graph_.updates()) {
       const int value = CopyIn(update.value, Primary(update.variable), WhereWritten(update),
                                PrimaryCopy(update.variable).on_host);
@@ -344,9 +342,8 @@ class Lowering {
     }
     for (const auto& [value, update] : copies) {
       const ValueInfo& info = graph_.value(update.variable);
-      const int target =
-          AddValue(info, Primary(update.variable), PurposeOf(info), info.name + "@next",
-                   PrimaryCopy(update.variable).on_host);
+      const int target = AddValue(info, Primary(update.variable), PurposeOf(info),
+                                  info.name + "@next", PrimaryCopy(update.variable).on_host);
       PlaceIn(update.variable, step_.values[static_cast<size_t>(target)]);
       AddReorder(value, target, WhereWritten(update));
     }

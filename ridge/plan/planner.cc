@@ -100,9 +100,8 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
   for (const std::string& variable : host.variables) persistent.first_reads.erase(variable);
   std::vector<std::vector<NodeId>> sources;
   for (size_t s = 0; s < graphs.size(); ++s) {
-    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
-                           LowerGraph(graphs[s], kernels, options, persistent,
-                                      {host.variables, host.nodes[s]}));
+    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered, LowerGraph(graphs[s], kernels, options, persistent,
+                                                            {host.variables, host.nodes[s]}));
     program.steps.push_back(std::move(lowered.step));
     sources.push_back(std::move(lowered.sources));
   }
@@ -117,9 +116,9 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
   for (size_t s = 0; s < graphs.size(); ++s) {
     const DecidedKernels decided =
         DecidedBy(graphs[s], sources[s], voted.kernels[s], program.steps[s]);
-    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
-                           LowerGraph(graphs[s], kernels, options, kept,
-                                      {host.variables, host.nodes[s], &decided}));
+    RIDGE_ASSIGN_OR_RETURN(
+        LoweredGraph lowered,
+        LowerGraph(graphs[s], kernels, options, kept, {host.variables, host.nodes[s], &decided}));
     program.steps[s] = std::move(lowered.step);
   }
   program.persistent = std::move(kept.values);

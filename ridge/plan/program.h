@@ -167,7 +167,7 @@ struct Program {
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;
   // The arena: what rests on the host and scratch there, other variables, scratch.
-  int64_t host_bytes = 0;  // in whole pages; 0: all of it is the device's
+  int64_t host_bytes = 0;           // in whole pages; 0: all of it is the device's
   int64_t host_scratch_offset = 0;  // of host_bytes, scratch of nodes on the host is the last part
   int64_t persistent_bytes = 0;
   int64_t arena_bytes = 0;  // persistent + largest scratch, in whole pages

@@ -95,8 +95,9 @@ std::string WorkspacesLine(const PlanSummary& plan) {
   return fmt::format("  workspaces: {}\n", fmt::join(parts, ", ")) + DeterminismLine(plan, sources);
 }
 
-// "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update", or "  on the host:
-// embed.weight, 3.00 GiB of its memory; 12.0 MiB to the device and 12.0 MiB back in an update"
+// "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update", or "  on the
+// host: embed.weight, 3.00 GiB of its memory; 12.0 MiB to the device and 12.0 MiB back in an
+// update"
 std::string OffloadLine(const PlanSummary& plan) {
   if (!plan.offload) return "";
   const OffloadPlan& offload = *plan.offload;

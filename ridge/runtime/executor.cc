@@ -152,10 +152,12 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& bac
                                                    Communicator* communicator,
                                                    VirtualCompute* compute) {
   Device& device = backend.device();
-  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Memory> arena,
-                         program.host_bytes == 0
-                             ? device.Allocate(program.arena_bytes)
-                             : device.AllocateWithHost(program.arena_bytes, program.host_bytes));
+  RIDGE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Memory> arena,
+      program.host_bytes == 0
+          ? device.Allocate(program.arena_bytes)
+          : device.AllocateWithHost(program.arena_bytes,
+                                    {program.host_bytes, HasNodesOnHost(program)}));
   std::unique_ptr<Executor> executor(
       new Executor(std::move(program), backend, std::move(arena), communicator, compute));
   executor->used_with_arena_ = device.used_bytes();

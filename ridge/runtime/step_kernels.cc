@@ -56,6 +56,13 @@ Result<std::unique_ptr<Kernel>> MakeStepKernel(const StepPlan& step, const Plann
   return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
 }
 
+bool HasNodesOnHost(const Program& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const StepPlan& step) {
+    return std::any_of(step.nodes.begin(), step.nodes.end(),
+                       [](const PlannedNode& node) { return node.on_host; });
+  });
+}
+
 void PrepareKernels(const Program& program, Backend& backend) {
   std::vector<KernelRequest> here, host;
   for (const StepPlan& step : program.steps) {

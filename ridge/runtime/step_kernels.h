@@ -12,6 +12,9 @@ namespace ridge {
 Result<std::unique_ptr<Kernel>> MakeStepKernel(const StepPlan& step, const PlannedNode& node,
                                                Backend& backend);
 
+// Whether the host runs any node.
+bool HasNodesOnHost(const Program& program);
+
 // Makes ready what MakeStepKernel() needs for all nodes of a program.
 void PrepareKernels(const Program& program, Backend& backend);
 

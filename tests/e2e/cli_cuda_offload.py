@@ -74,7 +74,7 @@ class Offload(RidgeTest):
                    "optimizer, or ridge plan MODEL --on h100-sxm --offload all",
                 "--device", "cuda", "--offload", "all")
         refused(5, "cuda:0: Test GPU 0 maps no memory of the host. hint: a driver of CUDA 13 or "
-                   "newer, or --offload none",
+                   "newer, or neither --offload nor --place",
                 "--device", "cuda", "--offload", "optimizer", RIDGE_FAKE_CUDA_MAPS_HOST="0")
 
 

@@ -42,7 +42,7 @@ TEST(CudaMemory, WhatLiesOnTheHostTakesNothingOfTheGpu) {
   FakeGpu gpu;
   const int64_t before = Free(*gpu.device);
   {
-    const auto arena = gpu.device->AllocateWithHost(8 * kMiB, 6 * kMiB);
+    const auto arena = gpu.device->AllocateWithHost(8 * kMiB, {6 * kMiB});
     ASSERT_TRUE(arena.ok()) << arena.status().message();
     EXPECT_EQ((*arena)->bytes(), 8 * kMiB);
     EXPECT_EQ((*arena)->host_bytes(), 6 * kMiB);
@@ -62,23 +62,40 @@ TEST(CudaMemory, WhatLiesOnTheHostTakesNothingOfTheGpu) {
   EXPECT_EQ(Free(*gpu.device), before);
 }
 
+TEST(CudaMemory, TheHostFollowsAddressesOfItsPartWhereItIsToldTo) {
+  FakeGpu gpu;
+  const auto arena = gpu.device->AllocateWithHost(8 * kMiB, {.bytes = 6 * kMiB, .followed = true});
+  ASSERT_TRUE(arena.ok()) << arena.status().message();
+  auto* const on_host = reinterpret_cast<int64_t*>((*arena)->data());
+  const std::vector<int64_t> from = Numbers(3);
+  std::copy(from.begin(), from.end(), on_host);
+  std::byte* const on_gpu = (*arena)->data() + 6 * kMiB;
+  Stream& stream = gpu.device->stream(0);
+  stream.Copy(on_gpu, on_host, kBytes);
+  stream.Clear(on_host, kBytes);
+  stream.Copy(on_host + kCount, on_gpu, kBytes);
+  ASSERT_TRUE(stream.Synchronize().ok());
+  EXPECT_EQ(std::vector<int64_t>(on_host, on_host + kCount), std::vector<int64_t>(kCount, 0));
+  EXPECT_EQ(std::vector<int64_t>(on_host + kCount, on_host + 2 * kCount), from);
+}
+
 TEST(CudaMemory, MemoryOfTheHostThatIsNotThereIsNamed) {
   FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_FAIL", "cuMemCreate:1:2"}});
-  const Status status = gpu.device->AllocateWithHost(8 * kMiB, 6 * kMiB).status();
+  const Status status = gpu.device->AllocateWithHost(8 * kMiB, {6 * kMiB}).status();
   EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
   EXPECT_EQ(status.message(),
             "6.00 MiB of the host's memory are not to be had: cuda:0: cuMemCreate failed: "
-            "CUDA_ERROR_OUT_OF_MEMORY (2). hint: --offload none");
+            "CUDA_ERROR_OUT_OF_MEMORY (2). hint: neither --offload nor --place");
 }
 
 TEST(CudaMemory, AnOlderDriverMapsNothingOfTheHost) {
   for (const char* setting : {"RIDGE_FAKE_CUDA_MAPS", "RIDGE_FAKE_CUDA_MAPS_HOST"}) {
     FakeGpu gpu(Settings{{setting, "0"}});
-    const Status status = gpu.device->AllocateWithHost(4 * kMiB, 2 * kMiB).status();
+    const Status status = gpu.device->AllocateWithHost(4 * kMiB, {2 * kMiB}).status();
     EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
     EXPECT_EQ(status.message(),
               "cuda:0: Test GPU 0 maps no memory of the host. hint: a driver of CUDA 13 or newer, "
-              "or --offload none");
+              "or neither --offload nor --place");
   }
 }
 

@@ -17,7 +17,8 @@ Status Everything() {
   RIDGE_ASSIGN_OR_RETURN(const auto arena, device->Allocate(2 * kBytes));
   std::unique_ptr<Memory> split;
   if (device->gpu().maps_host_memory) {
-    RIDGE_ASSIGN_OR_RETURN(split, device->AllocateWithHost(4 << 20, 2 << 20));
+    RIDGE_ASSIGN_OR_RETURN(split,
+                           device->AllocateWithHost(4 << 20, {.bytes = 2 << 20, .followed = true}));
   }
   RIDGE_ASSIGN_OR_RETURN(const auto staging, device->AllocateStaging(kBytes));
   const auto copied = device->MakeEvent();

@@ -242,7 +242,8 @@ DriverCode cuMemCreate(AllocationHandle* handle, size_t bytes, const MemAllocati
                        unsigned long long) {
   RIDGE_FAKE_IN_CONTEXT;
   if (prop->type != kAllocationPinned) return DriverCode::kInvalidValue;
-  if (prop->location.type == kLocationHost) return CreateOnHost(handle, bytes);
+  if (prop->location.type == kLocationHost || prop->location.type == kLocationHostNuma)
+    return CreateOnHost(handle, bytes, prop->location.type == kLocationHostNuma);
   if (GpuOf(prop->location.id) != CurrentGpu()) return DriverCode::kInvalidValue;
   return Create(handle, bytes);
 }
@@ -271,7 +272,7 @@ DriverCode cuMemSetAccess(DevicePtr at, size_t bytes, const MemAccessDesc* acces
     const MemLocation& location = access[i].location;
     if (access[i].flags != kAccessReadWrite) return DriverCode::kInvalidValue;
     DriverCode code = DriverCode::kInvalidValue;
-    if (location.type == kLocationHost) {
+    if (location.type == kLocationHostNuma) {
       code = AllowHostAccess(at, bytes);
     } else if (GpuOf(location.id) == CurrentGpu()) {
       code = AllowAccess(at, bytes);

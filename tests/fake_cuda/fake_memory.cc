@@ -28,6 +28,7 @@ struct Chunk {
   Gpu* const gpu;
   const size_t bytes;
   int file = -1;
+  bool of_node = false;  // of the host, which may follow its addresses
 };
 
 struct Mapping {
@@ -132,9 +133,11 @@ DriverCode Create(AllocationHandle* handle, size_t bytes) {
   return CreateOf(&gpu, handle, bytes);
 }
 
-DriverCode CreateOnHost(AllocationHandle* handle, size_t bytes) {
+DriverCode CreateOnHost(AllocationHandle* handle, size_t bytes, bool of_node) {
   const std::lock_guard hold(TheState().memory_lock);
-  return CreateOf(nullptr, handle, bytes);
+  const DriverCode code = CreateOf(nullptr, handle, bytes);
+  if (code == DriverCode::kSuccess) Chunks()[*handle]->of_node = of_node;
+  return code;
 }
 
 DriverCode Release(AllocationHandle handle) {
@@ -167,7 +170,7 @@ DriverCode Unmap(DevicePtr at, size_t bytes) {
     return DriverCode::kInvalidValue;
   void* inside = InsideOf(around->first, around->second, at);
   ::mmap(inside, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-  if (mapping->second.chunk->gpu == nullptr) {
+  if (mapping->second.chunk->of_node) {
     ::mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
@@ -195,7 +198,7 @@ DriverCode AllowHostAccess(DevicePtr at, size_t bytes) {
   if (around == Reservations().end()) return DriverCode::kInvalidValue;
   const auto mapping = around->second.mappings.find(at);
   if (mapping == around->second.mappings.end() || mapping->second.bytes != bytes ||
-      mapping->second.chunk->gpu != nullptr)
+      !mapping->second.chunk->of_node)
     return DriverCode::kInvalidValue;
   const int file = mapping->second.chunk->file;
   const void* shown = ::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE,

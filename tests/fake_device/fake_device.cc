@@ -26,8 +26,8 @@ constexpr int kStreams = 2;
 // One memfd, mapped twice: without access where the host sees it, and for the workers.
 class FakeMemory : public Memory {
  public:
-  FakeMemory(FakeDevice& device, int64_t bytes, int64_t host_bytes)
-      : device_(device), host_bytes_(host_bytes) {
+  FakeMemory(FakeDevice& device, int64_t bytes, const HostPart& host)
+      : device_(device), host_bytes_(host.bytes) {
     const auto size = static_cast<size_t>(bytes);
     const int file = ::memfd_create("fake_device", 0);
     RIDGE_CHECK(file >= 0 && ::ftruncate(file, bytes) == 0, "memfd");
@@ -39,7 +39,7 @@ class FakeMemory : public Memory {
     inside_ = static_cast<std::byte*>(inside);
     bytes_ = bytes;
     std::memset(inside_, 0xFF, size);
-    const auto shown = static_cast<size_t>(host_bytes);
+    const auto shown = static_cast<size_t>(host.followed ? host.bytes : 0);
     RIDGE_CHECK(shown == 0 || ::mprotect(data_, shown, PROT_READ | PROT_WRITE) == 0, "mprotect");
     const std::lock_guard lock(device_.lock_);
     device_.memories_.push_back(this);
@@ -67,7 +67,7 @@ class FakeMemory : public Memory {
   std::byte* inside_;
 };
 
-Result<std::unique_ptr<Memory>> FakeDevice::AllocateWithHost(int64_t bytes, int64_t host_bytes) {
+Result<std::unique_ptr<Memory>> FakeDevice::AllocateWithHost(int64_t bytes, const HostPart& host) {
   const int64_t whole =
       std::max(RoundUp(bytes, options_.space.page_bytes), options_.space.page_bytes);
   if (used_bytes_ + whole > options_.memory_bytes) {
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Memory>> FakeDevice::AllocateWithHost(int64_t bytes, int6
                   fmt::format("fake device: {} bytes are needed, {} of {} are free", whole,
                               options_.memory_bytes - used_bytes_, options_.memory_bytes));
   }
-  return std::unique_ptr<Memory>(std::make_unique<FakeMemory>(*this, whole, host_bytes));
+  return std::unique_ptr<Memory>(std::make_unique<FakeMemory>(*this, whole, host));
 }
 
 Result<std::unique_ptr<Memory>> FakeDevice::AllocateStaging(int64_t bytes) {

@@ -65,9 +65,9 @@ class FakeDevice : public Device {
 
   MemorySpace memory_space() const override { return options_.space; }
   Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
-    return AllocateWithHost(bytes, /*host_bytes=*/0);
+    return AllocateWithHost(bytes, {});
   }
-  Result<std::unique_ptr<Memory>> AllocateWithHost(int64_t bytes, int64_t host_bytes) override;
+  Result<std::unique_ptr<Memory>> AllocateWithHost(int64_t bytes, const HostPart& host) override;
   Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) override;
   int streams() const override { return static_cast<int>(streams_.size()); }
   Stream& stream(int index) override { return *streams_[static_cast<size_t>(index)]; }

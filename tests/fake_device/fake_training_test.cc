@@ -176,6 +176,35 @@ TEST(FakeTraining, EveryBuiltInModelIsTrained) {
   }
 }
 
+// --- parameters on the host ---------------------------------------------------------------------
+
+// Some kernels run on the host then, which are those of the device; all else is copies.
+TEST(FakeTraining, PlacedParametersLeaveTheBitsOfTheDevice) {
+  TrainRequest request;
+  request.rehearse_s = 0;
+  for (const char* model :
+       {"gpt:vocab=20,context=4,hidden=8,layers=1,heads=2", "cnn:filters=4,image=8,classes=3",
+        "gpt:vocab=20,context=4,hidden=8,layers=1,heads=2,tied=1"}) {
+    request.options = Options(model);
+    const std::unique_ptr<Backend> inner = MakeReferenceBackend();
+    for (const char* place : {"*.weight=cpu", "*=cpu", "tok.*=cpu,fc*=cpu"}) {
+      request.options.place = {place};
+      if (std::string(model).starts_with("cnn") && std::string(place).starts_with("tok")) continue;
+      for (const char* slices : {"1", "2"}) {
+        request.options.slices = slices;
+        request.options.clip_norm = slices[0] == '2' ? 1 : 0;
+        FakeMachine fake(*inner, {.seed = 5});
+        fake.backend->SetHost(*inner);
+        TrainRequest plain = request;
+        plain.options.place.clear();
+        const Result<Left> base = TrainOn(HostMachine(*inner), plain);
+        const Result<Left> have = TrainOn(fake.machine, request);
+        ExpectSame(base, have);
+      }
+    }
+  }
+}
+
 // --- ranks, each with a device -------------------------------------------------------------------
 
 // Exchanges cross the host's memory; sums and statistics of the batch are added on the devices.

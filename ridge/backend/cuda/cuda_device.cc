@@ -78,15 +78,16 @@ MemorySpace CudaDevice::memory_space() const {
 }
 
 Result<std::unique_ptr<Memory>> CudaDevice::Allocate(int64_t bytes) {
-  return gpu_.maps_memory ? MapArena(*context_, bytes, /*host_bytes=*/0, page_bytes_)
+  return gpu_.maps_memory ? MapArena(*context_, bytes, page_bytes_)
                           : AllocateArena(*context_, bytes, page_bytes_);
 }
 
-Result<std::unique_ptr<Memory>> CudaDevice::AllocateWithHost(int64_t bytes, int64_t host_bytes) {
-  if (gpu_.maps_host_memory) return MapArena(*context_, bytes, host_bytes, page_bytes_);
+Result<std::unique_ptr<Memory>> CudaDevice::AllocateWithHost(int64_t bytes, const HostPart& host) {
+  if (gpu_.maps_host_memory)
+    return MapArena(*context_, bytes, page_bytes_, host, gpu_.host_numa_node);
   return Status(ErrorCode::kUnsupported,
                 fmt::format("cuda:{}: {} maps no memory of the host. hint: a driver of CUDA 13 or "
-                            "newer, or --offload none",
+                            "newer, or neither --offload nor --place",
                             context_->ordinal(), gpu_.name));
 }
 

@@ -28,7 +28,7 @@ class CudaDevice : public Device {
   // Addresses of 256 bytes, which restrict no library; pages of the driver's granularity, 2 MiB.
   MemorySpace memory_space() const override;
   Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
-  Result<std::unique_ptr<Memory>> AllocateWithHost(int64_t bytes, int64_t host_bytes) override;
+  Result<std::unique_ptr<Memory>> AllocateWithHost(int64_t bytes, const HostPart& host) override;
   Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) override;
   // By the driver's count, with the contexts of all processes.
   std::optional<int64_t> used_bytes() override;

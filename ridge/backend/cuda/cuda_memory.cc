@@ -62,20 +62,22 @@ class MappedMemory : public CudaMemory {
   int64_t host_bytes() const override { return host_bytes_; }
   int64_t resident_bytes() const override { return bytes_ - host_bytes_; }
 
-  Status Map(int64_t bytes, int64_t host_bytes, int64_t page_bytes) {
+  Status Map(int64_t bytes, int64_t page_bytes, const HostPart& part, int node) {
     bytes_ = bytes;
-    host_bytes_ = host_bytes;
+    host_bytes_ = part.bytes;
     guard_ = static_cast<size_t>(page_bytes);
     RIDGE_RETURN_IF_ERROR(
         RIDGE_CUDA(context_, MemAddressReserve, &reserved_, Size() + 2 * guard_, guard_, 0, 0));
     const DevicePtr begin = reserved_ + guard_;
     data_ = HostPointer(begin);
-    const auto on_host = static_cast<size_t>(host_bytes);
-    const Status host = MapRange({begin, on_host}, {kLocationHost, 0});
+    const auto on_host = static_cast<size_t>(part.bytes);
+    const MemLocation there =
+        part.followed ? MemLocation{kLocationHostNuma, node} : MemLocation{kLocationHost, 0};
+    const Status host = MapRange({begin, on_host}, there);
     if (!host.ok()) {
       return Status(host.code(), fmt::format("{} of the host's memory are not to be had: {}. hint: "
-                                             "--offload none",
-                                             FormatBytes(host_bytes), host.message()));
+                                             "neither --offload nor --place",
+                                             FormatBytes(part.bytes), host.message()));
     }
     return MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
   }
@@ -86,7 +88,7 @@ class MappedMemory : public CudaMemory {
     size_t bytes = 0;
   };
 
-  // Memory of `location`, which the GPU reads and writes, and the host where it is its own.
+  // Memory of `location`, which the GPU reads and writes, and a node of the host where it is one's.
   Status MapRange(const Range& range, const MemLocation& location) {
     if (range.bytes == 0) return Status();
     MemAllocationProp prop = {};
@@ -100,8 +102,8 @@ class MappedMemory : public CudaMemory {
     RIDGE_RETURN_IF_ERROR(mapped);
     RIDGE_RETURN_IF_ERROR(released);
     const MemAccessDesc access[] = {{{kLocationDevice, context_.ordinal()}, kAccessReadWrite},
-                                    {{kLocationHost, 0}, kAccessReadWrite}};
-    const size_t count = location.type == kLocationHost ? 2 : 1;
+                                    {location, kAccessReadWrite}};
+    const size_t count = location.type == kLocationHostNuma ? 2 : 1;
     return RIDGE_CUDA(context_, MemSetAccess, range.at, range.bytes, access, count);
   }
 
@@ -154,13 +156,13 @@ class HostMemory : public CudaMemory {
 
 }  // namespace
 
-Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t host_bytes,
-                                         int64_t page_bytes) {
+Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes,
+                                         const HostPart& host, int node) {
   if (!context.Ready()) return context.error();
   const int64_t whole = WholePages(bytes, page_bytes);
   auto memory = std::make_unique<MappedMemory>(context);
-  const Status status = memory->Map(whole, host_bytes, page_bytes);
-  if (!status.ok()) return Refusal(context, whole - host_bytes, status);
+  const Status status = memory->Map(whole, page_bytes, host, node);
+  if (!status.ok()) return Refusal(context, whole - host.bytes, status);
   return std::unique_ptr<Memory>(std::move(memory));
 }
 

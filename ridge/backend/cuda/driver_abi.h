@@ -56,11 +56,13 @@ enum class DeviceAttribute : int {
   kMinor = 76,
   kMapsMemory = 102,      // virtual memory management
   kMapsHostMemory = 145,  // the same of the host's memory
+  kHostNumaNode = 134,    // the nearest of the host's; -1: it has none
 };
 
 // CUmemLocation and others: the only values that are used.
 inline constexpr int kLocationDevice = 1;
-inline constexpr int kLocationHost = 2;  // its id is not read
+inline constexpr int kLocationHost = 2;      // its id is not read
+inline constexpr int kLocationHostNuma = 3;  // a node of the host, which may follow its addresses
 inline constexpr int kAllocationPinned = 1;
 inline constexpr int kAccessReadWrite = 3;
 inline constexpr int kGranularityMinimum = 0;

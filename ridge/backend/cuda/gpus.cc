@@ -51,6 +51,10 @@ Result<GpuFacts> FactsOf(const Driver& driver, int ordinal) {
   if (answer != DriverCode::kInvalidValue)  // drivers before CUDA 13 do not know the question
     RIDGE_RETURN_IF_ERROR(driver.Check(answer, "cuDeviceGetAttribute"));
   facts.maps_host_memory = maps_memory != 0 && maps_host_memory != 0;
+  if (facts.maps_host_memory) {
+    RIDGE_RETURN_IF_ERROR(attribute(DeviceAttribute::kHostNumaNode, device, facts.host_numa_node));
+    facts.host_numa_node = std::max(0, facts.host_numa_node);
+  }
   return facts;
 }
 

@@ -42,8 +42,7 @@ OffloadPlan PlanOffload(const Program& program, Offload offload, int64_t accumul
   for (const UpdatePart& part : UpdateParts(program, accumulate))
     AddStep(program, part, plan, window);
   if (host_link_bytes_per_s > 0) {
-    plan.transfer_s =
-        LinkSeconds(plan.to_device_bytes, plan.to_host_bytes, host_link_bytes_per_s);
+    plan.transfer_s = LinkSeconds(plan.to_device_bytes, plan.to_host_bytes, host_link_bytes_per_s);
   }
   if (IsReachedInPlace(offload)) {
     for (const PersistentValue& value : program.persistent) {

@@ -27,7 +27,7 @@ inline bool IsReachedInPlace(Offload offload) { return offload == Offload::kOpti
 
 struct OffloadPlan {
   std::vector<std::string> placed = {};  // parameters that the host's cores read and update
-  int64_t host_bytes = 0;      // of the variables that rest there, in whole pages
+  int64_t host_bytes = 0;                // of the variables that rest there, in whole pages
   int64_t window_bytes = 0;    // of the device, in which they pass through; 0: reached in place
   double to_device_bytes = 0;  // over the link, in one update
   double to_host_bytes = 0;    // the same the other way, at the same time

@@ -30,9 +30,9 @@ bool MayShare(const MemorySpace& memory, const StepPlan& step, const std::vector
   if (in < 0 || result.persistent || result.shares_with >= 0) return false;
   const int root = shared.RootOf(in);
   const PlannedValue& source = step.values[static_cast<size_t>(root)];
-  return !source.persistent && source.on_host == result.on_host && ranges[static_cast<size_t>(root)].last == n &&
-         TimesRead(node, root, shared) == 1 && !IsTaken(node, root, shared) &&
-         source.slice_bytes == result.slice_bytes &&
+  return !source.persistent && source.on_host == result.on_host &&
+         ranges[static_cast<size_t>(root)].last == n && TimesRead(node, root, shared) == 1 &&
+         !IsTaken(node, root, shared) && source.slice_bytes == result.slice_bytes &&
          memory.Aligned(source.size_bytes) == memory.Aligned(result.size_bytes);
 }
 
@@ -80,8 +80,7 @@ void SetOffsets(const Placed& placed, const Placement& placement, int64_t base, 
 // Scratch of the nodes on the host, from `base` on.  Returns its bytes.
 int64_t PlaceHostScratch(const MemorySpace& memory, int64_t base, StepPlan& step) {
   const SharedBytes shared(step);
-  const Placed placed =
-      CollectBuffers(memory, step, LiveRanges(step, shared), /*on_host=*/true);
+  const Placed placed = CollectBuffers(memory, step, LiveRanges(step, shared), /*on_host=*/true);
   if (placed.buffers.empty()) return 0;
   const Placement placement = PlaceBuffers(placed.buffers);
   SetOffsets(placed, placement, base, step);

@@ -85,7 +85,8 @@ Result<std::optional<OffloadPlan>> PlanOffloadOf(const TrainOptions& options,
   if (offload == Offload::kNone && options.place.empty()) return std::optional<OffloadPlan>();
   if (offload != Offload::kNone) RIDGE_RETURN_IF_ERROR(CheckOffload(options, machine));
   if (machine.is_here()) RIDGE_RETURN_IF_ERROR(CheckHostMemory(options, program));
-  return std::optional(PlanOffload(program, offload == Offload::kNone ? Offload::kOptimizer : offload,
+  return std::optional(PlanOffload(program,
+                                   offload == Offload::kNone ? Offload::kOptimizer : offload,
                                    options.accumulate, machine.host_link_bytes_per_s));
 }
 PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload,
@@ -97,8 +98,7 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, 
           .inter_op = machine.inter_op,
           .overlap_exchange = machine.overlap == GradientOverlap::kOn,
           .on_host = PurposesOnHost(link > 0 ? offload : Offload::kNone),
-          .host_link_bytes_per_s =
-              IsReachedInPlace(offload) || !host_parameters.empty() ? link : 0,
+          .host_link_bytes_per_s = IsReachedInPlace(offload) || !host_parameters.empty() ? link : 0,
           .host_parameters = std::move(host_parameters)};
 }
 
@@ -171,8 +171,8 @@ Result<PrecisionChoice> SearchPlace(const SearchRequest& query, std::vector<std:
   TrainOptions options = query.options;
   options.place.clear();
   const auto search = [&] {
-    return SearchPrecision({options, query.forward, query.facts, query.with_eval,
-                            query.limit_bytes, query.machine, query.lengths});
+    return SearchPrecision({options, query.forward, query.facts, query.with_eval, query.limit_bytes,
+                            query.machine, query.lengths});
   };
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found, search());
   const bool has_host = query.machine.query().host() != nullptr;

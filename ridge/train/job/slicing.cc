@@ -392,9 +392,9 @@ Result<PlanChoice> SearchShare(const SearchRequest& q, const PassSelection& pass
   if (!q.options.place.empty()) {
     RIDGE_ASSIGN_OR_RETURN(host_parameters, PlacedParameters(q.options.place, q.forward));
   }
-  const ProgramRecipe recipe = {q.options.model, passes, operands,
-                                PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload),
-                                               std::move(host_parameters))};
+  const ProgramRecipe recipe = {
+      q.options.model, passes, operands,
+      PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload), std::move(host_parameters))};
   return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
 }
 

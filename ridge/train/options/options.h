@@ -81,17 +81,17 @@ struct TrainOptions {
   std::string conv = "auto";            // Winograd where it is faster; or "direct"
   std::string kernels = "default";      // or "tuned": by times measured on this machine
   uint64_t seed = 0;
-  int64_t fit_bytes = 0;         // 0: the memory of the machine
-  std::string offload = "none";  // see plan/hardware/offload.h
+  int64_t fit_bytes = 0;           // 0: the memory of the machine
+  std::string offload = "none";    // see plan/hardware/offload.h
   std::vector<std::string> place;  // see learn/host_placement.h
-  std::string devices = "1";     // see ParseDevices
-  std::string mesh, shard;       // see partition/mesh.h, partition/layouts.h; empty: none
-  std::string pipeline;          // see pipeline/schedule.h; empty: 1f1b, or no axis p
-  std::string shares = "equal";  // see ParseShares
-  std::string wire = "f32";      // what gradients travel as between devices; or "bf16"
-  std::string overlap = "auto";  // of exchanges and the step: or "on", "off"
-  std::string out;               // empty: runs/MODEL-N
-  Interval checkpoint_every;     // 0 steps: each epoch
+  std::string devices = "1";       // see ParseDevices
+  std::string mesh, shard;         // see partition/mesh.h, partition/layouts.h; empty: none
+  std::string pipeline;            // see pipeline/schedule.h; empty: 1f1b, or no axis p
+  std::string shares = "equal";    // see ParseShares
+  std::string wire = "f32";        // what gradients travel as between devices; or "bf16"
+  std::string overlap = "auto";    // of exchanges and the step: or "on", "off"
+  std::string out;                 // empty: runs/MODEL-N
+  Interval checkpoint_every;       // 0 steps: each epoch
   std::string checkpoint_writers = "auto";  // or a number of devices
   int64_t keep = 3;
   int64_t eval_every = 0;  // 0: each epoch

@@ -37,6 +37,7 @@ static_assert(sizeof(GraphEdge) == sizeof(CUgraphEdgeData));
 
 static_assert(kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
 static_assert(kLocationHost == CU_MEM_LOCATION_TYPE_HOST);
+static_assert(kLocationHostNuma == CU_MEM_LOCATION_TYPE_HOST_NUMA);
 static_assert(kAllocationPinned == CU_MEM_ALLOCATION_TYPE_PINNED);
 static_assert(kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(kGranularityMinimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -51,6 +52,7 @@ static_assert(Is(DeviceAttribute::kMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY
 static_assert(Is(DeviceAttribute::kMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 static_assert(Is(DeviceAttribute::kMapsMemory,
                  CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
+static_assert(Is(DeviceAttribute::kHostNumaNode, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
 #if CUDA_VERSION >= 13000
 static_assert(Is(DeviceAttribute::kMapsHostMemory,
                  CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
