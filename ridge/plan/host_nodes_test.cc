@@ -109,7 +109,7 @@ TEST_F(HostNodesTest, WithoutAPlacedParameterNothingIsThere) {
 // The evaluation reads the table, too; a sum of gradients belongs to its update.
 TEST_F(HostNodesTest, SumsAndMomentsOfATableAreWithIt) {
   const Value sum = b_.State("sum", kTable, Init::Zeros(), ValueRole::kGradient);
-  const Value other = b_.State("other", kTable, Init::Zeros());
+  const Value other = b_.State("other", kTable, Init::Zeros(), ValueRole::kNone);
   b_.Update(table_, Op("sgd_update", {table_, sum, lr_}, {}, "next"));
   b_.Update(other, Op("exp", {other}, {}, "kept"));
   Graph update = Built();

@@ -46,6 +46,34 @@ class Place(RidgeTest):
         self.assertRegex(done.stderr, "second: resuming at step 2 of 4")
         self.assertRegex(self.ok("compare", "first", "second"), "^equal: ")
 
+    def test_auto_places_tables_where_the_plan_does_not_fit_without(self):
+        table = ["gpt:layers=1,hidden=64,heads=2,vocab=20000,context=8", "--batch", "4"]
+        for memory, placed in (("64MiB", []), ("30MiB", ["tok.weight"])):
+            done = self.ridge("plan", *table, "--device", "cuda", "--device-memory", memory,
+                              "--place", "auto", "--json", env=FAKE_GPU)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plan = json.loads(done.stdout)
+            self.assertEqual(plan.get("offload", {}).get("placed", []), placed, memory)
+        run, _ = self.train("run", *table, "--device-memory", "30MiB", "--place", "auto")
+        self.assertEqual(run["device_bytes"]["verdict"], "proven")
+        with open(self.path("run/options.json")) as file:
+            self.assertEqual(json.load(file)["place"], ["tok.weight=cpu"])
+
+    def test_the_plan_says_what_rests_on_the_host_and_what_crosses(self):
+        done = self.ridge("plan", *GPT, "--device", "cuda", "--place", "tok.*=cpu", env=FAKE_GPU)
+        self.assertRegex(done.stdout, r"\n  on the host: tok\.weight, 2\.00 MiB of its memory; "
+                                      r"4\.00 KiB to the device and 4\.26 KiB back in an update\n")
+
+    def test_what_has_no_host_is_refused(self):
+        def refused(code, text, *words):
+            done = self.ridge("plan", *GPT, "--threads", "1", *words, env=FAKE_GPU)
+            self.assertEqual((done.returncode, done.stderr.splitlines()[-1]),
+                             (code, "ridge: " + text))
+        refused(2, "--place is 'tok': 'tok' is not PATTERN=cpu. hint: --place 'embed.*=cpu', or "
+                   "--place auto", "--device", "cuda", "--place", "tok")
+        refused(5, "--place is 'tok.*=cpu'; h100-sxm has no memory beside its host's, or is not "
+                   "here. hint: --device cuda", "--on", "h100-sxm", "--place", "tok.*=cpu")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -194,7 +194,7 @@ class PlanSearch {
   Status AddFewer(size_t kept, bool expensive) {
     const int64_t slices = candidates_[kept].planned.slices;
     int64_t enough = Excess(candidates_[kept]);
-    for (int tries = 0; tries < (expensive ? kMostTries : 2); ++tries) {
+    for (int tries = 0; tries < kMostTries; ++tries) {
       RIDGE_RETURN_IF_ERROR(
           Add(slices, {.any = true, .enough_bytes = enough, .expensive = expensive}));
       if (Fits(candidates_.back())) break;

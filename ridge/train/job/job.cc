@@ -164,27 +164,6 @@ Result<PrecisionChoice> SearchPrecision(const SearchRequest& query) {
   return narrow.seconds < wide.seconds ? bf16 : f32;
 }
 
-// `--place auto`: without, or with as many of the tables as make the plan fit, the largest first.
-// Sets `placed` to them.
-Result<PrecisionChoice> SearchPlace(const SearchRequest& query, std::vector<std::string>& placed) {
-  if (!IsAutoPlace(query.options.place)) return SearchPrecision(query);
-  TrainOptions options = query.options;
-  options.place.clear();
-  const auto search = [&] {
-    return SearchPrecision({options, query.forward, query.facts, query.with_eval, query.limit_bytes,
-                            query.machine, query.lengths});
-  };
-  RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found, search());
-  const bool has_host = query.machine.query().host() != nullptr;
-  for (const std::string& table : has_host ? TablesOf(query.forward) : std::vector<std::string>()) {
-    if (Taken(found.plan).fits) break;
-    options.place.push_back(table + "=cpu");
-    RIDGE_ASSIGN_OR_RETURN(found, search());
-  }
-  placed = options.place;
-  return found;
-}
-
 void TakeReading(const JobData& data, const Machine& machine, PlannedJob& job) {
   job.cores = std::max(1, AvailableThreads() / machine.ranks);
   job.threads = machine.backend->threads();
@@ -290,9 +269,8 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   job.limit_bytes = LimitBytes(options, machine);
   job.limit_name = LimitName(options, machine);
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found,
-                         SearchPlace({options, forward, job.facts, with_eval,
-                                      job.limit_bytes - job.data_bytes, machine, lengths},
-                                     job.options.place));
+                         SearchPrecision({options, forward, job.facts, with_eval,
+                                          job.limit_bytes - job.data_bytes, machine, lengths}));
   PlanChoice& choice = found.plan;
   job.operands = found.operands;
   job.options.precision = found.precision;
@@ -317,6 +295,24 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   return job;
 }
 
+// `--place auto`: without, or with as many of the tables as make the plan fit, the largest first.
+Result<PlannedJob> PlanPlaced(const TrainOptions& given, const Graph& forward, const JobData* data,
+                              bool with_eval, const Machine& machine,
+                              const std::vector<LengthForm>& lengths) {
+  TrainOptions options = given;
+  const auto plan = [&] { return PlanOnce(options, forward, data, with_eval, machine, lengths); };
+  if (!IsAutoPlace(given.place)) return plan();
+  options.place.clear();
+  RIDGE_ASSIGN_OR_RETURN(PlannedJob job, plan());
+  if (machine.query().host() == nullptr) return job;
+  for (const std::string& table : TablesOf(forward)) {
+    if (job.fits()) break;
+    options.place.push_back(table + "=cpu");
+    RIDGE_ASSIGN_OR_RETURN(job, plan());
+  }
+  return job;
+}
+
 // Of the slowest rank; without bound where a rank has no such plan.
 Result<double> SlowestStepSeconds(const Result<PlannedJob>& own, const Machine& machine) {
   const bool runs = own.ok() && own->fits();
@@ -335,7 +331,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   const auto plan = [&](GradientOverlap overlap) {
     Machine with = machine;
     with.overlap = overlap;
-    return PlanOnce(options, forward, data, with_eval, with, lengths);
+    return PlanPlaced(options, forward, data, with_eval, with, lengths);
   };
   if (machine.overlap != GradientOverlap::kPlanned) return plan(machine.overlap);
   Result<PlannedJob> in_line = plan(GradientOverlap::kOff), beside = plan(GradientOverlap::kOn);
