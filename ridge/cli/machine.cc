@@ -212,6 +212,7 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
   const std::string& precision = given_precision == "auto" ? fastest : given_precision;
   use.operands = NamedOperands(precision);
   use.products = precision == "tf32" ? F32Products::kTf32 : F32Products::kExact;
+  use.linear_fp8 = precision == "fp8";
   RIDGE_ASSIGN_OR_RETURN(use.software, FindSoftware(software, precision));
   RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware, use));
   OpenedMachine opened;

@@ -228,7 +228,7 @@ Result<DeviceGroup> DevicesAt(const MeshTarget& place, const Hardware& hardware,
 }
 
 double WireShare(const Machine& machine, const std::string& precision) {
-  const bool is_mixed = precision == "bf16" || precision == "f16" || precision == "auto";
+  const bool is_mixed = precision != "f32" && precision != "tf32";
   return machine.software.eager && is_mixed ? 0.5 : 1;
 }
 

@@ -64,6 +64,13 @@ constexpr LayoutId kPaddedChannels = 1;
 // first pays for the copy alone.
 constexpr double kTieSeconds = 1e-9;
 
+// ---- linear layers in 8 bits
+
+// Bytes an element of an operand, of which two products read: its maximum is read, then it is read
+// again and written twice, as rows and as columns, since Hopper multiplies 8 bits by columns only.
+constexpr double kFp8CastTraffic = 3;
+constexpr int64_t kFp8Multiple = 16;  // of each extent (cuBLASLt)
+
 // ---- power
 
 // Watts that a TFLOP/s of 16-bit products takes, by how the chip is made; tf32 takes twice that.
@@ -106,6 +113,27 @@ double SustainedFlops(const Hardware& hardware) {
       return *hardware.power_w / row.watts_per_tflops * kTera / kLargestProducts;
   }
   return std::numeric_limits<double>::infinity();
+}
+
+// FLOP/s of products of 8 bits, which take half the power of those of 16.
+double Fp8Flops(const Hardware& hardware) {
+  return std::min(PeakOrZero(hardware.fp8_tflops), 2 * SustainedFlops(hardware));
+}
+
+double Fp8Speed(const Hardware& hardware) {
+  return Fp8Flops(hardware) / std::min(PeakOrZero(hardware.bf16_tflops), SustainedFlops(hardware));
+}
+
+// A product of 16 bits with one matrix on its right side, or one of its gradients; a head, too.
+bool IsLinearLayer(const OpDef& op, const OpCall& call) {
+  if (op.name != "matmul" || call.inputs[1].rank() > 2) return false;
+  const auto is_narrow = [](const TensorType& type) { return BytesPerElement(type.dtype) == 2; };
+  const auto fits = [](const TensorType& type) {
+    return type.rank() >= 2 && type.dims.back() % kFp8Multiple == 0 &&
+           type.elements() / type.dims.back() % kFp8Multiple == 0;
+  };
+  const TensorType &a = call.inputs[0], &b = call.inputs[1];
+  return is_narrow(a) && is_narrow(b) && fits(a) && fits(b) && fits(call.outputs[0]);
 }
 
 // What the roofline takes as the peak of f32, of which products reach kLargestProducts.
@@ -265,6 +293,7 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& 
   if (!hardware.memory_gb && !may_lack) missing.emplace_back("memory_gb");
   if (!hardware.memory_gb_s) missing.emplace_back("memory_gb_s");
   if (!hardware.fp32_tflops) missing.emplace_back("fp32_tflops");
+  if (use.linear_fp8 && !hardware.fp8_tflops) missing.emplace_back("fp8_tflops");
   if (missing.empty())
     return PlannedHardware{ProfileOf(hardware, use), UsableBytes(hardware),
                            SheetPeak(hardware, use),
@@ -281,6 +310,8 @@ double SustainedShare(const Hardware& hardware, const std::string& precision) {
   double peak = 0, sustained = SustainedFlops(hardware);
   if (precision == "bf16") peak = PeakOrZero(hardware.bf16_tflops);
   if (precision == "f16") peak = PeakOrZero(hardware.fp16_tflops);
+  if (precision == "fp8" && hardware.fp8_tflops)
+    return Fp8Flops(hardware) / PeakOrZero(hardware.fp8_tflops);
   if (precision == "tf32") {
     peak = PeakOrZero(hardware.tf32_tflops);
     sustained /= 2;
@@ -297,6 +328,7 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
       pads_(ComputeCapability(hardware) >= 7),  // it has matrix units of 16 bits
       copies_images_(pads_ && use.software.channels_first),
       winograd_(ComputeCapability(hardware) > 0 && use.products == F32Products::kExact),
+      fp8_speed_(use.linear_fp8 ? Fp8Speed(hardware) : 0),
       workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv),
       model_(ProfileOf(hardware, use)),
       rules_(std::make_unique<PlannedRules>(model_, hardware, eager_)) {}
@@ -334,7 +366,15 @@ KernelChoice PlannedDevice::ChoiceFor(const OpDef& op, const OpCall& call) const
   if (op.name == "fused") AllowAllInPlace(call, choice);
   workspaces_.Set(op, call, choice);
   choice.efficiency = EfficiencyOf(op, call);
+  choice.extra_s = Fp8CastSeconds(op, call);
   return choice;
+}
+
+double PlannedDevice::Fp8CastSeconds(const OpDef& op, const OpCall& call) const {
+  if (fp8_speed_ == 0 || !IsLinearLayer(op, call)) return 0;
+  const DeviceFacts& facts = model_.facts();
+  const auto elements = static_cast<double>(call.inputs[0].elements() + call.inputs[1].elements());
+  return kFp8CastTraffic * elements / facts.memory_bytes_per_s + 2 * facts.launch_s;
 }
 
 // Weights are padded in the workspace.
@@ -372,6 +412,7 @@ double PlannedDevice::EfficiencyOf(const OpDef& op, const OpCall& call) const {
 }
 
 double PlannedDevice::ArithmeticShareOf(const OpDef& op, const OpCall& call) const {
+  if (fp8_speed_ > 0 && IsLinearLayer(op, call)) return fp8_speed_;
   if (!winograd_ || call.inputs.empty() || call.inputs[0].dtype != DType::kF32)
     return AttentionShareOf(op);
   const std::optional<ConvGeometry> geometry = DenseConv(op, call);

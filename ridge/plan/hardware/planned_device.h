@@ -23,6 +23,7 @@ enum class F32Products { kExact, kTf32 };
 struct DeviceUse {
   F32Products products = F32Products::kExact;
   DType operands = DType::kF32;  // of products
+  bool linear_fp8 = false;       // those of linear layers are rounded to 8 bits
   Software software = {};
   bool needs_memory = true;    // false: a CPU's may be unknown
   AskConv ask_conv = nullptr;  // about convolutions that are not on record; null: nobody is asked
@@ -39,7 +40,7 @@ struct PlannedHardware {
 };
 
 // Fails with kUnsupported when the device has no known memory (where it is needed), bandwidth or
-// rate of f32; the message names the missing keys.
+// rate of f32, or of fp8 where it is used; the message names the missing keys.
 Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& use = {});
 
 // Between kernels that are launched one by one.
@@ -49,8 +50,8 @@ inline constexpr double kEagerLaunchSeconds = 5e-6;
 // pointwise step that is joined to it.
 int64_t EagerKernels(const OpDef& op, const OpCall& call);
 
-// The share of its sheet's peak that the device's power lets products of `precision` ("bf16", "f16"
-// or "tf32") sustain; 1 for other types, and where that is not known.
+// The share of its sheet's peak that the device's power lets products of `precision` ("bf16", "f16",
+// "fp8" or "tf32") sustain; 1 for other types, and where that is not known.
 double SustainedShare(const Hardware& hardware, const std::string& precision);
 
 class PlannedDevice : public KernelQuery {
@@ -85,6 +86,8 @@ class PlannedDevice : public KernelQuery {
   double EfficiencyOf(const OpDef& op, const OpCall& call) const;
   // Of the rate of a product of equal arithmetic.
   double ArithmeticShareOf(const OpDef& op, const OpCall& call) const;
+  // Of the casts of a linear layer's operands to 8 bits; 0: it multiplies as the others.
+  double Fp8CastSeconds(const OpDef& op, const OpCall& call) const;
   // Of the copies between a program's images and those that a convolution reads and writes.
   double ImageCopySeconds(const OpDef& op, const OpCall& call) const;
   // Of what the operator's cost does not count when its parts run one by one.
@@ -92,6 +95,7 @@ class PlannedDevice : public KernelQuery {
 
   const Hardware hardware_;
   const bool eager_, reduced_, pads_, copies_images_, winograd_;
+  const double fp8_speed_;  // of linear layers over products of 16 bits; 0: they have no 8 bits
   const DeviceWorkspaces workspaces_;
   const Roofline model_;
   const std::unique_ptr<RewriteRules> rules_;

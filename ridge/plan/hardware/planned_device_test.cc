@@ -318,6 +318,34 @@ TEST(PlannedDeviceTest, Tf32IsFasterWhereTheDeviceHasIt) {
   EXPECT_EQ(SecondsOf(Device("v100-sxm2-16g"), tf32), SecondsOf(Device("v100-sxm2-16g"), {}));
 }
 
+// Of `rows` samples through the two layers.
+double LinearSeconds(const char* device, int64_t rows, bool fp8, DType dtype = DType::kBF16) {
+  DeviceUse use;
+  use.operands = DType::kBF16;
+  use.linear_fp8 = fp8;
+  return PlannedSeconds(PlanFor(Device(device), rows, dtype, use)->steps.front());
+}
+
+// An H100 multiplies twice as fast; casts and what they launch take a part of it, and all of it
+// where layers are small.
+TEST(PlannedDeviceTest, LinearLayersIn8BitsPayTheirCasts) {
+  const double large = LinearSeconds("h100-sxm", 16384, true) / LinearSeconds("h100-sxm", 16384, false);
+  EXPECT_GT(large, 0.5);
+  EXPECT_LT(large, 0.9);
+  EXPECT_GT(LinearSeconds("h100-sxm", 64, true), LinearSeconds("h100-sxm", 64, false));
+  EXPECT_EQ(LinearSeconds("h100-sxm", 100, true), LinearSeconds("h100-sxm", 100, false));  // of 16
+  EXPECT_EQ(LinearSeconds("h100-sxm", 128, true, DType::kF32),
+            LinearSeconds("h100-sxm", 128, false, DType::kF32));
+}
+
+TEST(PlannedDeviceTest, ADeviceWithout8BitsIsNotPlannedInThem) {
+  DeviceUse use;
+  use.linear_fp8 = true;
+  EXPECT_EQ(PlanHardware(Device("a100-sxm4-40g"), use).status().message(),
+            "a100-sxm4-40g: fp8_tflops is not known, so nothing can be planned for it. hint: `ridge "
+            "devices show a100-sxm4-40g --toml` begins a file of your own");
+}
+
 TEST(PlannedDeviceTest, APlanIsForOneDieAndItsMemory) {
   Hardware two = Device("mi250");
   Hardware one = two;
