@@ -52,6 +52,7 @@ std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op) {
 std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op) {
   if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
   if (op.name == "batch_norm_inference") return {{{0, 5}, {0}, /*rest=*/true}};
+  if (op.name == "rotary_embedding") return {{{0}, {0}}};
   return UsualReducedGroups(op);
 }
 

@@ -10,7 +10,8 @@ namespace ridge {
 // Statistics, weights and labels stay f32.
 std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op);
 
-// As kernels of GPUs take them: what a norm adds has the type of its input.
+// As kernels of GPUs take them: what a norm adds has the type of its input, and tables of a rotary
+// embedding stay f32.
 std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op);
 
 // As ridge's kernels for CUDA take them: rows of any type at the memory's speed.

@@ -24,19 +24,23 @@ bool Broadcasts(const Dims& from, const Dims& to) {
   return true;
 }
 
-// A table of cosines or sines: broadcast to x, with a number for each number of x or each pair.
+// A table of cosines or sines: broadcast to x, with a number for each number of x or each pair.  That
+// of an x of 16 bits may have more.
 Status CheckTable(const OpCall& call, size_t i, const char* name) {
   const TensorType &x = call.inputs[0], &table = call.inputs[i];
   Dims each = x.dims, pairs = x.dims;
   pairs.back() /= 2;
   const bool wide = !table.dims.empty() &&
                     (table.dims.back() == each.back() || table.dims.back() == pairs.back());
-  if (!wide || table.dtype != x.dtype ||
+  const bool is_narrow = x.dtype == DType::kBF16 || x.dtype == DType::kF16;
+  const bool has_type = table.dtype == x.dtype || (is_narrow && table.dtype == DType::kF32);
+  if (!wide || !has_type ||
       !Broadcasts(table.dims, table.dims.back() == each.back() ? each : pairs)) {
-    return CallError(call, fmt::format("{} is {}; it must be {} and broadcast to {}, or {} with a "
+    return CallError(call, fmt::format("{} is {}; it must be {}{} and broadcast to {}, or {} with a "
                                        "number for each pair",
                                        name, TypeToString(table), DTypeName(x.dtype),
-                                       DimsToString(each), DimsToString(pairs)));
+                                       is_narrow ? " or f32" : "", DimsToString(each),
+                                       DimsToString(pairs)));
   }
   return Status();
 }
