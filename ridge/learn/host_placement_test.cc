@@ -30,7 +30,7 @@ TEST(HostPlacement, PatternsNameParameters) {
             (Names{"small.weight", "large.weight", "tied.weight"}));
   EXPECT_EQ(PlacedParameters({"smal.weight=cpu"}, Net()).status().message(),
             "net: --place 'smal.weight' matches no parameter; the nearest are small.weight, "
-            "large.weight, tied.weight. hint: --place 'small.weight=cpu'");
+            "large.weight, tied.weight. hint: --place 'small.*=cpu'");
 }
 
 TEST(HostPlacement, TablesAreWhatOnlyLookUpsReadLargestFirst) {

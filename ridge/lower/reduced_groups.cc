@@ -60,6 +60,8 @@ std::vector<DTypeGroup> CudaReducedGroups(const OpDef& op) {
   if (op.name == "softmax_cross_entropy_grad") return {{{0}, {}}, {{}, {0}}};
   if (op.name == "layer_norm") return {{{0}, {}}, {{}, {0}}};
   if (op.name == "layer_norm_grad") return {{{0}, {0}}, {{3}, {}}};
+  if (op.name == "rms_norm") return {{{0}, {0}}};
+  if (op.name == "rms_norm_grad") return {{{0, 2}, {0}}};
   return GpuReducedGroups(op);
 }
 

@@ -329,6 +329,7 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
       copies_images_(pads_ && use.software.channels_first),
       winograd_(ComputeCapability(hardware) > 0 && use.products == F32Products::kExact),
       fp8_speed_(use.linear_fp8 ? Fp8Speed(hardware) : 0),
+      ramp_s_(kHalfSpeedSeconds * use.software.scale),
       workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv),
       model_(ProfileOf(hardware, use)),
       rules_(std::make_unique<PlannedRules>(model_, hardware, eager_)) {}
@@ -408,7 +409,10 @@ double PlannedDevice::EfficiencyOf(const OpDef& op, const OpCall& call) const {
     return model_.Seconds(work, KernelChoice()) - model_.facts().launch_s;
   };
   const double arithmetic_s = seconds_of(arithmetic), stream_s = seconds_of(stream);
-  return std::max(arithmetic_s, stream_s) / std::max(arithmetic_s / share, stream_s);
+  // What short products lose, they lose in 8 bits, too.
+  const double lost_s = fp8_speed_ > 0 && IsLinearLayer(op, call) ? ramp_s_ : 0;
+  return std::max(arithmetic_s, stream_s) /
+         std::max((arithmetic_s - lost_s) / share + lost_s, stream_s);
 }
 
 double PlannedDevice::ArithmeticShareOf(const OpDef& op, const OpCall& call) const {

@@ -96,6 +96,7 @@ class PlannedDevice : public KernelQuery {
   const Hardware hardware_;
   const bool eager_, reduced_, pads_, copies_images_, winograd_;
   const double fp8_speed_;  // of linear layers over products of 16 bits; 0: they have no 8 bits
+  const double ramp_s_;     // that short products lose
   const DeviceWorkspaces workspaces_;
   const Roofline model_;
   const std::unique_ptr<RewriteRules> rules_;

@@ -333,7 +333,7 @@ TEST(PlannedDeviceTest, LinearLayersIn8BitsPayTheirCasts) {
   EXPECT_GT(large, 0.5);
   EXPECT_LT(large, 0.9);
   EXPECT_GT(LinearSeconds("h100-sxm", 64, true), LinearSeconds("h100-sxm", 64, false));
-  EXPECT_EQ(LinearSeconds("h100-sxm", 100, true), LinearSeconds("h100-sxm", 100, false));  // of 16
+  EXPECT_EQ(LinearSeconds("h100-sxm", 100, true), LinearSeconds("h100-sxm", 100, false));
   EXPECT_EQ(LinearSeconds("h100-sxm", 128, true, DType::kF32),
             LinearSeconds("h100-sxm", 128, false, DType::kF32));
 }
