@@ -268,6 +268,15 @@ class Cuda(RidgeTest):
         self.assertEqual(done.returncode, 6, done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], r"^ridge: [a-z_]+ '[^']+': .* failed: ")
 
+    def test_attention_behind_rotary_embeddings_reads_16_bits(self):
+        done = self.ridge("plan", "llama:vocab=64,context=64,hidden=64,layers=1,heads=2,kv_heads=2,"
+                          "inner=64", "--batch", "4", "--device", "cuda", "--precision", "bf16",
+                          "--json", env=FAKE_GPU)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kernels = {node["kernel"].split("/")[0] for node in json.loads(done.stdout)["nodes"]
+                   if "attention" in node["op"]}
+        self.assertEqual(kernels, {"cudnn.attention", "cudnn.attention_grad"})
+
     def test_two_cudnns_are_refused_before_the_run(self):
         part = self.path("libcudnn_ops.so.9")
         shutil.copy(f"{FAKE_CUDA}/libcudart.so.13", part)
