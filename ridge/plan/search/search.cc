@@ -186,11 +186,14 @@ class PlanSearch {
     const bool expensive = !Fits(candidates_.back());
     if (expensive) RIDGE_RETURN_IF_ERROR(Add(slices, {.any = true, .expensive = true}));
     if (!Fits(candidates_.back())) return Status();
-    return AddFewer(kept, expensive);
+    RIDGE_RETURN_IF_ERROR(AddFewer(kept, expensive));
+    if (expensive || Fits(candidates_.back())) return Status();
+    return AddFewer(kept, /*expensive=*/true);
   }
 
   // Adds the candidate `kept` with as many values recomputed as make it fit.  The predicted peak is
-  // that of row-major, unfused tensors, so what a plan still exceeds is freed in the next.
+  // that of row-major, unfused tensors, so what a plan still exceeds is freed in the next, and at
+  // least twice as much as in this one.
   Status AddFewer(size_t kept, bool expensive) {
     const int64_t slices = candidates_[kept].planned.slices;
     int64_t enough = Excess(candidates_[kept]);
@@ -198,7 +201,7 @@ class PlanSearch {
       RIDGE_RETURN_IF_ERROR(
           Add(slices, {.any = true, .enough_bytes = enough, .expensive = expensive}));
       if (Fits(candidates_.back())) break;
-      enough += 3 * Excess(candidates_.back()) / 2;
+      enough += std::max(enough, 3 * Excess(candidates_.back()) / 2);
     }
     return Status();
   }
