@@ -120,6 +120,23 @@ TEST(SearchPlan, RecomputesWhereKeepingDoesNotFit) {
   EXPECT_LT(choice.program.arena_bytes, kept);
 }
 
+// All six activations of the layers, or as many as the limit asks for.
+TEST(SearchPlan, RecomputesNoMoreThanFits) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  const PlanCandidate kept = Search(graphs, {}).candidates[0];
+  const PlanCandidate all =
+      Search(graphs, {.recompute = RecomputeLimits{.any = true, .every = true}}).candidates[0];
+  for (const int64_t percent : {10, 30, 50}) {
+    const int64_t limit = kept.bytes - percent * (kept.bytes - all.bytes) / 100;
+    const PlanChoice choice = Search(graphs, {.recompute = std::nullopt, .limit_bytes = limit});
+    const auto taken = std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                                    [](const PlanCandidate& c) { return c.chosen; });
+    EXPECT_TRUE(taken->fits) << percent;
+    EXPECT_LT(taken->seconds, all.seconds) << percent;
+    EXPECT_GT(taken->seconds, kept.seconds) << percent;
+  }
+}
+
 TEST(SearchPlan, RecomputesWhereActivationsAreMostOfTheBytes) {
   const auto chosen = [](int64_t batch) {
     Gelus graphs(batch, /*most_slices=*/1);
