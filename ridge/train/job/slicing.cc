@@ -386,8 +386,11 @@ Result<PlanChoice> SearchShare(const SearchRequest& q, const PassSelection& pass
     goals.slices = 1;
     if (goals.batch > 1 && graphs.FindAxes().ok()) goals.slices.reset();
   }
+  // Updates that reach the host's memory stay single: each is as long as its own link's time.
+  const Offload offload = OffloadOf(q.options.offload);
   const ProgramRecipe recipe = {q.options.model, passes, operands,
-                                PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload))};
+                                PlanOptionsFor(passes, q.machine, offload),
+                                /*group_updates=*/offload == Offload::kNone};
   return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
 }
 
