@@ -69,7 +69,7 @@ Result<NodeId> Graph::AddNode(const OpDef& op, std::vector<ValueId> inputs, Attr
     } else if (i < output_names.size() && !output_names[i].empty()) {
       info.name = output_names[i];
     } else {
-      info.name = UniqueName(first + "." + op.output_names.at(i));
+      info.name = UniqueName(first + "." + op.output_names.at(i % op.output_names.size()));
     }
     info.type = std::move(types[i]);
     info.producer = id;

@@ -79,6 +79,7 @@ struct OpDef {
   std::string name = {};
   std::string doc = {};                       // one or two sentences; shapes and the formula
   std::vector<std::string> input_names = {};  // "bias?" is optional; "x..." (last) is one or more
+  // Where a call has more outputs, they have these names again.
   std::vector<std::string> output_names = {};
   AttrMap attr_defaults = {};  // every attribute, with its kind; others are refused
   std::vector<std::string> required_attrs = {};  // those of attr_defaults that must be given

@@ -14,6 +14,7 @@
 #include "ridge/graph/verify.h"
 #include "ridge/lower/autocast.h"
 #include "ridge/lower/dequantize_late.h"
+#include "ridge/lower/group_updates.h"
 #include "ridge/lower/passes.h"
 #include "ridge/lower/read_logits_once.h"
 #include "ridge/lower/reduced_storage.h"
@@ -234,7 +235,8 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 // one value of logits is joined before some of them read a copy or a cast of it.  Values to
 // store in 16 bits are chosen last, when the nodes are final; those that the device's convolutions
 // write in 16 bits only follow.  Where each product is kept in f32, values are too.  Gradients of
-// biases are split off when nodes are final.
+// biases are split off when nodes are final.  Updates are grouped behind all that looks for single
+// ones.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
                           std::vector<PassReport>* reports) {
   static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};
@@ -277,7 +279,9 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
     RIDGE_ASSIGN_OR_RETURN(
         graph, NarrowConvolutions(std::move(graph), rewrites.operands, kernels.rules()));
   }
-  return SplitNorms(std::move(graph));
+  RIDGE_ASSIGN_OR_RETURN(graph, SplitNorms(std::move(graph)));
+  if (!fuses || !rewrites.group_updates) return graph;
+  return GroupUpdates(std::move(graph), kernels.rules());
 }
 
 }  // namespace ridge

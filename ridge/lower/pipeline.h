@@ -67,6 +67,7 @@ struct StepRewrites {
   DType operands = DType::kF32;  // of products (autocast.h); below f32 activations follow
   // Gives the backward pass copies of values (recompute.h).  May be empty.
   std::function<Result<Graph>(Graph)> recompute;
+  bool group_updates = false;  // small ones, where the device groups them (group_updates.h)
 };
 
 // The passes, and between them what StepRewrites asks for.

@@ -41,6 +41,9 @@ class RewriteRules {
   // sum of its own.
   virtual bool GivesBiasGradient(DType) const { return true; }
   virtual ProductMultiple MultipleOfProducts() const { return {}; }
+  // Whether this update of an optimizer runs in less time than its launch takes, so that it is to
+  // share one with others.
+  virtual bool GroupsUpdate(const OpCall&) const { return false; }
   virtual ReducedRates RatesOf(DType operands) const = 0;
   // The tensors that kernels of this operator take in 16 bits, each group as a whole, while all
   // else is f32.

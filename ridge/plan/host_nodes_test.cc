@@ -41,7 +41,8 @@ class HostNodesTest : public ::testing::Test {
     const Value x = Op("gather", {table_, rows_}, {}, "x");
     const Value y = Op("exp", {x}, {}, "y");
     b_.Output("y", y);
-    const Value grad = Op("scatter_add", {rows_, y}, {{"dims", std::vector<int64_t>{512, 16}}}, "grad");
+    const Value grad =
+        Op("scatter_add", {rows_, y}, {{"dims", std::vector<int64_t>{512, 16}}}, "grad");
     b_.Update(table_,
               Op("sgd_update", {table_, Op("tanh", {grad}, {}, "clipped"), lr_}, {}, "next"));
   }

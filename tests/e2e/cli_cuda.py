@@ -254,6 +254,37 @@ class Cuda(RidgeTest):
             same = self.ridge("compare", "graph", launch)
             self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
 
+    def updates(self, *words):
+        """Operators and numbers of a plan's nodes that update parameters."""
+        done = self.ridge("plan", *words, "--data", "synthetic", "--device", "cuda", "--json",
+                          env=FAKE_GPU)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ops = [node["op"] for node in json.loads(done.stdout)["nodes"]]
+        return {op: ops.count(op) for op in sorted(set(ops)) if "update" in op}
+
+    def test_small_updates_share_a_launch_and_no_bit_changes(self):
+        gpt = ["gpt:layers=1,hidden=32,heads=2,vocab=64,context=8", "--batch", "4"]
+        mlp = ["mlp:hidden=300,layers=2,inputs=12,classes=3", "--batch", "4"]
+        sgd = ["--optimizer", "sgd"]
+        for i, (words, updates) in enumerate((
+                (gpt, {"adam_update_group": 1}),
+                ([*mlp, "--optimizer", "adamw", "--slices", "2"],
+                 {"adam_update": 1, "adam_update_group": 1}),
+                ([*mlp, *sgd, "--precision", "f16"], {"sgd_update": 1, "sgd_update_group": 1}),
+                ([*mlp, *sgd, "--momentum", "0.9", "--accumulate", "2"],
+                 {"momentum_update_group": 1, "sgd_update": 1}))):
+            self.assertEqual(self.updates(*words), updates)
+            # State on the host is updated parameter by parameter.
+            single = self.updates(*words, "--offload", "optimizer")
+            self.assertFalse([op for op in single if op.endswith("_group")])
+            for out, more in ((f"group{i}", []), (f"single{i}", ["--offload", "optimizer"])):
+                done = self.ridge("train", *words, *more, "--data", "synthetic", "--steps", "4",
+                                  "--device", "cuda", "--out", out, env=FAKE_GPU)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(self.ok("compare", f"group{i}", f"single{i}"), "^equal: ")
+        tree = self.updates(*mlp, "--sums", "tree", "--slices", "4")
+        self.assertEqual(tree, {"adam_update": 6})
+
     def test_slices_whose_rows_end_at_any_byte_train(self):
         for inputs, precision in ((12, "f32"), (7, "bf16")):
             done = self.ridge("train", f"mlp:hidden=8,layers=1,inputs={inputs},classes=3", "--data",

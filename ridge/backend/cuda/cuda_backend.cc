@@ -9,6 +9,7 @@
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/backend/cuda/waiting_kernel.h"
 #include "ridge/core/files.h"
+#include "ridge/lower/group_updates.h"
 #include "ridge/lower/reduced_groups.h"
 #include "ridge/lower/roofline.h"
 
@@ -65,6 +66,7 @@ class CudaRules : public RewriteRules {
                                         [](const auto& library) { return library->Knows(matmul); });
     return by_library ? ProductMultiple{8, 64} : ProductMultiple{};
   }
+  bool GroupsUpdate(const OpCall& update) const override { return IsSmallUpdate(update); }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
     return CudaReducedGroups(op);

@@ -24,8 +24,8 @@ bool Broadcasts(const Dims& from, const Dims& to) {
   return true;
 }
 
-// A table of cosines or sines: broadcast to x, with a number for each number of x or each pair.  That
-// of an x of 16 bits may have more.
+// A table of cosines or sines: broadcast to x, with a number for each number of x or each pair.
+// That of an x of 16 bits may have more.
 Status CheckTable(const OpCall& call, size_t i, const char* name) {
   const TensorType &x = call.inputs[0], &table = call.inputs[i];
   Dims each = x.dims, pairs = x.dims;
@@ -36,11 +36,11 @@ Status CheckTable(const OpCall& call, size_t i, const char* name) {
   const bool has_type = table.dtype == x.dtype || (is_narrow && table.dtype == DType::kF32);
   if (!wide || !has_type ||
       !Broadcasts(table.dims, table.dims.back() == each.back() ? each : pairs)) {
-    return CallError(call, fmt::format("{} is {}; it must be {}{} and broadcast to {}, or {} with a "
-                                       "number for each pair",
-                                       name, TypeToString(table), DTypeName(x.dtype),
-                                       is_narrow ? " or f32" : "", DimsToString(each),
-                                       DimsToString(pairs)));
+    return CallError(
+        call, fmt::format("{} is {}; it must be {}{} and broadcast to {}, or {} with a "
+                          "number for each pair",
+                          name, TypeToString(table), DTypeName(x.dtype), is_narrow ? " or f32" : "",
+                          DimsToString(each), DimsToString(pairs)));
   }
   return Status();
 }

@@ -50,8 +50,8 @@ inline constexpr double kEagerLaunchSeconds = 5e-6;
 // pointwise step that is joined to it.
 int64_t EagerKernels(const OpDef& op, const OpCall& call);
 
-// The share of its sheet's peak that the device's power lets products of `precision` ("bf16", "f16",
-// "fp8" or "tf32") sustain; 1 for other types, and where that is not known.
+// The share of its sheet's peak that the device's power lets products of `precision` ("bf16",
+// "f16", "fp8" or "tf32") sustain; 1 for other types, and where that is not known.
 double SustainedShare(const Hardware& hardware, const std::string& precision);
 
 class PlannedDevice : public KernelQuery {

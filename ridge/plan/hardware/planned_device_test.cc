@@ -329,7 +329,8 @@ double LinearSeconds(const char* device, int64_t rows, bool fp8, DType dtype = D
 // An H100 multiplies twice as fast; casts and what they launch take a part of it, and all of it
 // where layers are small.
 TEST(PlannedDeviceTest, LinearLayersIn8BitsPayTheirCasts) {
-  const double large = LinearSeconds("h100-sxm", 16384, true) / LinearSeconds("h100-sxm", 16384, false);
+  const double large =
+      LinearSeconds("h100-sxm", 16384, true) / LinearSeconds("h100-sxm", 16384, false);
   EXPECT_GT(large, 0.5);
   EXPECT_LT(large, 0.95);
   EXPECT_GT(LinearSeconds("h100-sxm", 64, true), LinearSeconds("h100-sxm", 64, false));
@@ -341,9 +342,10 @@ TEST(PlannedDeviceTest, LinearLayersIn8BitsPayTheirCasts) {
 TEST(PlannedDeviceTest, ADeviceWithout8BitsIsNotPlannedInThem) {
   DeviceUse use;
   use.linear_fp8 = true;
-  EXPECT_EQ(PlanHardware(Device("a100-sxm4-40g"), use).status().message(),
-            "a100-sxm4-40g: fp8_tflops is not known, so nothing can be planned for it. hint: `ridge "
-            "devices show a100-sxm4-40g --toml` begins a file of your own");
+  EXPECT_EQ(
+      PlanHardware(Device("a100-sxm4-40g"), use).status().message(),
+      "a100-sxm4-40g: fp8_tflops is not known, so nothing can be planned for it. hint: `ridge "
+      "devices show a100-sxm4-40g --toml` begins a file of your own");
 }
 
 TEST(PlannedDeviceTest, APlanIsForOneDieAndItsMemory) {

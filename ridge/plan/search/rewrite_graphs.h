@@ -17,9 +17,10 @@ struct RewrittenGraphs {
 };
 
 // Runs RewriteStep on each graph, independently of the others; those that may recompute do so
-// within `limits`.
+// within `limits`.  Updates are grouped where `group_updates`, unless ranks exchange gradients: one
+// that is there early is used early.
 Result<RewrittenGraphs> RewriteGraphs(std::vector<NamedGraph> graphs, const PassSelection& passes,
                                       DType operands, const RecomputeLimits& limits,
-                                      KernelQuery& kernels);
+                                      KernelQuery& kernels, bool group_updates = false);
 
 }  // namespace ridge

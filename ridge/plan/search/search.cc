@@ -328,7 +328,8 @@ class PlanSearch {
   }
 
   Result<RewrittenGraphs> Rewrite(std::vector<NamedGraph> graphs, const RecomputeLimits& limits) {
-    return RewriteGraphs(std::move(graphs), recipe_.passes, recipe_.operands, limits, kernels_);
+    return RewriteGraphs(std::move(graphs), recipe_.passes, recipe_.operands, limits, kernels_,
+                         recipe_.group_updates);
   }
 
   Result<const RewrittenGraphs*> Evaluation(int64_t slices) {

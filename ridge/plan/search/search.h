@@ -57,6 +57,7 @@ struct ProgramRecipe {
   PassSelection passes;
   DType operands = DType::kF32;  // of products
   PlanOptions options;
+  bool group_updates = false;  // RewriteGraphs()
 };
 
 struct PlanChoice {

@@ -392,9 +392,12 @@ Result<PlanChoice> SearchShare(const SearchRequest& q, const PassSelection& pass
   if (!q.options.place.empty()) {
     RIDGE_ASSIGN_OR_RETURN(host_parameters, PlacedParameters(q.options.place, q.forward));
   }
+  // Updates that reach the host's memory, or run there, stay single: each has its own time there.
+  const Offload offload = OffloadOf(q.options.offload);
+  const bool groups = offload == Offload::kNone && host_parameters.empty();
   const ProgramRecipe recipe = {
       q.options.model, passes, operands,
-      PlanOptionsFor(passes, q.machine, OffloadOf(q.options.offload), std::move(host_parameters))};
+      PlanOptionsFor(passes, q.machine, offload, std::move(host_parameters)), groups};
   return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
 }
 

@@ -81,10 +81,11 @@ Status CheckPrecision(const TrainOptions& o) {
   const bool is_here = o.device == "cpu" || IsGpu(o);
   if (!is_here) return Status();
   if (o.precision == "fp8") {
-    return Status(ErrorCode::kUnsupported,
-                  "--precision fp8: a run multiplies in f32, tf32, bf16 or f16; fp8 is only planned, "
-                  "for devices that are not here. hint: --precision bf16, or ridge plan MODEL --on "
-                  "h100-sxm --precision fp8");
+    return Status(
+        ErrorCode::kUnsupported,
+        "--precision fp8: a run multiplies in f32, tf32, bf16 or f16; fp8 is only planned, "
+        "for devices that are not here. hint: --precision bf16, or ridge plan MODEL --on "
+        "h100-sxm --precision fp8");
   }
   if (o.precision == "f16" && !o.mesh.empty()) {
     return Status(ErrorCode::kUnsupported,

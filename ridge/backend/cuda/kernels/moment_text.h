@@ -13,6 +13,7 @@ class MomentText {
  public:
   MomentText(const OpCall& call, const MomentSlots& slots, std::string name);
 
+  const std::string& name() const { return name_; }
   bool coded() const { return form_ == MomentForm::kCoded; }
   bool rounded() const { return form_ == MomentForm::kRounded; }
   // "const u8* m_in, u8* m_out, ..", and what a launch passes.

@@ -4,34 +4,19 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <utility>
 
 #include "ridge/backend/cuda/kernels/index_text.h"
-#include "ridge/backend/cuda/kernels/moment_text.h"
+#include "ridge/backend/cuda/kernels/update_text.h"
 
 namespace ridge::cuda {
 namespace {
-
-constexpr int64_t kUpdatePackBytes = 16;
 
 constexpr std::string_view kSweepText = R"cuda(
 RIDGE_KERNEL void update($parameters) {
 $scalars
   for ($Index group = Thread(); group < $groups; group += Threads()) {
-    const Pack<$T, $pack> param_p = LoadPack<$pack>(param_in, group);
-    const Pack<$T, $pack> grad_p = LoadPack<$pack>(grad_in, group);
-    Pack<$T, $pack> param_q;
-$load_packs
-#pragma unroll
-    for (int k = 0; k < $pack; ++k) {
-      const R param = (R)Load(param_p.at, k), grad = (R)Load(grad_p.at, k)$scaled;
-$load
-$step
-$store
-      Store(param_q.at, k, next);
-    }
-    StorePack(param_out, group, param_q);
-$store_packs
+$body
   }
 }
 )cuda";
@@ -61,38 +46,20 @@ template <class T> RIDGE_FUNCTION void Keep(const T* from, T* to, i64 count) {
 }
 )cuda";
 
-// Steps give `next`, the new parameter, and change the moments.
-constexpr const char* kAdamScalars =
-    R"cuda(  const R lr = (R)Load(lr_in, 0), t = (R)Load(step_in, 0);
-  const R step_size = lr / -expm1(t * $log_beta1);
-  const R correction = sqrt(-expm1(t * $log_beta2)), kept = $kept;)cuda";
-constexpr const char* kAdamStep = R"cuda(      const R g = $gradient;
-      m = $beta1 * m + $rest1 * g;
-      v = $beta2 * v + $rest2 * g * g;
-      const R next = param * kept - step_size * m / (sqrt(v) / correction + $epsilon);)cuda";
-constexpr const char* kSgdScalars = "  const R lr = (R)Load(lr_in, 0);";
-
-struct Update {
-  std::vector<MomentText> moments = {};
-  std::vector<size_t> scalars = {};  // inputs, named by:
-  std::vector<const char*> names = {};
-  size_t rng = 0, apply = 0;
-  std::string scalars_text = {}, step = {};
-};
-
 class UpdateWriter {
  public:
-  UpdateWriter(const OpCall& call, const Update& update)
-      : call_(call), update_(update), elements_(call.inputs[0].elements()) {
+  UpdateWriter(const OpCall& call, UpdateText update)
+      : call_(call), update_(std::move(update)), elements_(call.inputs[0].elements()) {
     Add(fmt::format("const {0}* param_in, const {0}* grad_in, {0}* param_out", stored()),
         {Argument::Input(0), Argument::Input(1), Argument::Output(0)});
-    for (size_t i = 0; i < update.scalars.size(); ++i) AddInput(update.scalars[i], update.names[i]);
-    for (const MomentText& moment : update.moments) {
+    for (size_t i = 0; i < update_.scalars.size(); ++i)
+      AddInput(update_.scalars[i], update_.names[i]);
+    for (const MomentText& moment : update_.moments) {
       parameters_ += moment.Parameters();
       moment.AddArguments(arguments_);
     }
-    if (may_skip()) AddInput(update.apply, "apply");
-    if (has_scale()) AddInput(update.apply + 1, "grad_scale");
+    if (may_skip()) AddInput(update_.apply, "apply");
+    if (has_scale()) AddInput(update_.apply + 1, "grad_scale");
   }
 
   void Write(KernelText& text) {
@@ -119,10 +86,7 @@ class UpdateWriter {
     return "  if (!(bool)Load(apply_in, 0)) {\n" + kept + "    return;\n  }\n" + scale;
   }
 
-  int Pack() const {
-    const int64_t pack = kUpdatePackBytes / BytesPerElement(call_.inputs[0].dtype);
-    return elements_ % pack == 0 ? static_cast<int>(pack) : 1;
-  }
+  int Pack() const { return UpdatePack(call_.inputs[0].dtype, elements_); }
   int64_t Groups() const { return elements_ / Pack(); }
 
   void Add(const std::string& declaration, std::vector<Argument> arguments) {
@@ -150,21 +114,12 @@ class UpdateWriter {
       store =
           fmt::format("      const u32 word = ElementWord(key, (u32)(group * {} + k));\n", Pack());
     }
-    const int pack = Pack();
-    return source +
-           FillText(kSweepText,
-                    {{"parameters", parameters_},
-                     {"scalars", scalars},
-                     {"Index", IndexType(elements_)},
-                     {"groups", std::to_string(Groups())},
-                     {"T", stored()},
-                     {"pack", std::to_string(pack)},
-                     {"scaled", ScaledText()},
-                     {"load_packs", OfMoments([&](auto& m) { return m.LoadPackText(pack); })},
-                     {"load", OfMoments([](auto& m) { return m.ElementText(); })},
-                     {"step", update_.step},
-                     {"store", store + OfMoments([](auto& m) { return m.StoreElementText(); })},
-                     {"store_packs", OfMoments([](auto& m) { return m.StorePackText(); })}});
+    return source + FillText(kSweepText,
+                             {{"parameters", parameters_},
+                              {"scalars", scalars},
+                              {"Index", IndexType(elements_)},
+                              {"groups", std::to_string(Groups())},
+                              {"body", PackText(update_, stored(), Pack(), has_scale(), store)}});
   }
 
   std::string Coded() const {
@@ -180,51 +135,19 @@ class UpdateWriter {
   }
 
   const OpCall& call_;
-  const Update& update_;
+  const UpdateText update_;
   const int64_t elements_;
   std::string parameters_;
   std::vector<Argument> arguments_;
 };
 
 const char* WriteAdam(const OpDef&, const OpCall& call, KernelText& text) {
-  const double beta1 = call.number("beta1"), beta2 = call.number("beta2");
-  const bool decoupled = call.integer("decoupled") != 0;
-  const std::string decay = Literal(call.number("weight_decay"));
-  Update update{.moments = {{call, kAdamM, "m"}, {call, kAdamV, "v"}},
-                .scalars = {4, 5},
-                .names = {"lr", "step"},
-                .rng = kAdamM.rng,
-                .apply = kAdamApply};
-  update.scalars_text =
-      FillText(kAdamScalars, {{"log_beta1", Literal(std::log(beta1))},
-                              {"log_beta2", Literal(std::log(beta2))},
-                              {"kept", decoupled ? "R(1) - lr * " + decay : "R(1)"}});
-  update.step =
-      FillText(kAdamStep, {{"gradient", decoupled ? "grad" : "grad + " + decay + " * param"},
-                           {"beta1", Literal(beta1)},
-                           {"rest1", Literal(1 - beta1)},
-                           {"beta2", Literal(beta2)},
-                           {"rest2", Literal(1 - beta2)},
-                           {"epsilon", Literal(call.number("epsilon"))}});
-  UpdateWriter(call, update).Write(text);
+  UpdateWriter(call, AdamText(call)).Write(text);
   return nullptr;
 }
 
 const char* WriteSgd(const OpDef&, const OpCall& call, KernelText& text) {
-  const std::string momentum = Literal(call.number("momentum"));
-  Update update{.scalars = {2}, .names = {"lr"}, .rng = kSgdBuffer.rng, .apply = kSgdApply};
-  update.scalars_text = kSgdScalars;
-  update.step =
-      fmt::format("      R g = grad + {} * param;\n", Literal(call.number("weight_decay")));
-  if (call.has_input(kSgdBuffer.input)) {
-    update.moments = {{call, kSgdBuffer, "buffer"}};
-    update.step += fmt::format("      buffer = {} * buffer + g;\n", momentum);
-    update.step += call.integer("nesterov") != 0
-                       ? fmt::format("      g += {} * buffer;\n", momentum)
-                       : "      g = buffer;\n";
-  }
-  update.step += "      const R next = param - lr * g;";
-  UpdateWriter(call, update).Write(text);
+  UpdateWriter(call, SgdText(call)).Write(text);
   return nullptr;
 }
 
