@@ -113,6 +113,10 @@ class HostWalk {
 HostNodes FindHostNodes(const std::vector<NamedGraph>& graphs,
                         const std::vector<std::string>& parameters) {
   HostNodes found;
+  if (parameters.empty()) {
+    for (const NamedGraph& named : graphs) found.nodes.emplace_back(named.graph.nodes().size());
+    return found;
+  }
   found.variables.insert(parameters.begin(), parameters.end());
   std::set<Dims> shapes;
   for (const NamedGraph& named : graphs) {
@@ -122,7 +126,7 @@ HostNodes FindHostNodes(const std::vector<NamedGraph>& graphs,
   }
   std::vector<HostWalk> walks;
   for (const NamedGraph& named : graphs) walks.emplace_back(named.graph, shapes, found.variables);
-  for (bool grew = found.any(); grew;) {
+  for (bool grew = true; grew;) {
     grew = false;
     for (HostWalk& walk : walks) grew |= walk.Extend();
   }
