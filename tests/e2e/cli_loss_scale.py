@@ -91,7 +91,7 @@ class LossScale(RidgeTest):
         write_npz(self.path("data.npz"),
                   {"x": ((SAMPLES, 64), x), "t": ((SAMPLES,), [0.0] * SAMPLES)})
         done = self.ridge("train", "net.ridge", "--data", "npz:data.npz", "--batch", "64", "-q",
-                          "--precision", "f16", "--threads", "1", "--out", "run")
+                          "--precision", "f16", "--threads", "1", "--slices", "1", "--out", "run")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("; first non-finite value: node 'x.f16", done.stderr)
         self.assertIn(". hint: --precision bf16, which has larger numbers than 65504, a smaller "
