@@ -11,6 +11,7 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/dist/agreement.h"
+#include "ridge/graph/ops/shared/update_group.h"
 #include "ridge/learn/host_placement.h"
 #include "ridge/models/model.h"
 #include "ridge/pipeline/role.h"
@@ -472,6 +473,38 @@ Status CheckFits(const PlannedJob& job) {
   return job.fits() ? Status() : DoesNotFit(RefusalOf(job));
 }
 
+namespace {
+
+std::string LayoutsText(const std::vector<LayoutId>& layouts) {
+  std::string text;
+  for (const LayoutId layout : layouts) text += fmt::format("{} ", layout);
+  return text;
+}
+
+// What the bits of a node follow from.  A group has those of its updates, each by itself.
+std::vector<std::string> ChoiceTexts(const StepPlan& step, const PlannedNode& node,
+                                     bool one_thread) {
+  const KernelChoice& choice = node.choice;
+  const std::string kernel = KernelOfOneUpdate(choice.kernel);
+  if (kernel.empty()) {
+    return {fmt::format("{}\n{}\n{}\n{}{}{}", step.name, node.name, choice.kernel,
+                        one_thread ? "one thread\n" : "",  // sums in another order
+                        LayoutsText(choice.input_layouts), LayoutsText(choice.output_layouts))};
+  }
+  const UpdateGroup& group = GroupOf(*node.def);
+  const size_t operands = group.InputsOf(node.call) + group.outputs;
+  const std::string layouts = LayoutsText(std::vector<LayoutId>(operands, kRowMajor));
+  std::vector<std::string> texts;
+  for (size_t at = 0; at < group.CountOf(node.call); ++at) {
+    const auto result = static_cast<size_t>(node.outputs[group.Output(at, 0)]);
+    texts.push_back(
+        fmt::format("{}\n{}\n{}\n{}", step.name, step.values[result].name, kernel, layouts));
+  }
+  return texts;
+}
+
+}  // namespace
+
 std::string HashKernelChoices(const Program& program) {
   if (program.pipeline != nullptr) return program.pipeline->kernels_sha256;
   Sha256 hash;
@@ -486,11 +519,8 @@ std::string HashKernelChoices(const Program& program) {
     for (size_t n = 0; n < step.nodes.size(); ++n) {
       const PlannedNode& node = step.nodes[n];
       if (IsTreeNode(node)) continue;
-      std::string& text =
-          nodes.emplace_back(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
-      if (places[n].parallel >= 0) text += "one thread\n";  // sums in another order
-      for (LayoutId layout : node.choice.input_layouts) text += fmt::format("{} ", layout);
-      for (LayoutId layout : node.choice.output_layouts) text += fmt::format("{} ", layout);
+      for (std::string& text : ChoiceTexts(step, node, places[n].parallel >= 0))
+        nodes.push_back(std::move(text));
     }
     // Their order says nothing of bits: where exchanges overlap it is another one.
     std::sort(nodes.begin(), nodes.end());

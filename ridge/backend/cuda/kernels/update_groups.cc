@@ -187,10 +187,16 @@ const char* WriteGroup(const OpDef& op, const OpCall& call, KernelText& text) {
 
 }  // namespace
 
-TextKernelDef UpdateGroupTextKernel() {
-  std::vector<std::string> ops;
-  for (const UpdateGroup& group : AllUpdateGroups()) ops.emplace_back(group.name);
-  return {.name = "cuda.update_group", .ops = std::move(ops), .write = WriteGroup};
+TextKernelDef AdamGroupTextKernel() {
+  return {.name = std::string("cuda.adam") + kGroupKernelSuffix,
+          .ops = {"adam_update_group"},
+          .write = WriteGroup};
+}
+
+TextKernelDef SgdGroupTextKernel() {
+  return {.name = std::string("cuda.sgd") + kGroupKernelSuffix,
+          .ops = {"sgd_update_group", "momentum_update_group"},
+          .write = WriteGroup};
 }
 
 }  // namespace ridge::cuda

@@ -42,6 +42,14 @@ size_t UpdateGroup::CountOf(const OpCall& group) const {
   return (group.inputs.size() - shared.size()) / own.size();
 }
 
+size_t UpdateGroup::InputsOf(const OpCall& group) const {
+  size_t last = own.back();
+  for (size_t i = 0; i < shared.size(); ++i) {
+    if (group.has_input(i)) last = std::max(last, shared[i]);
+  }
+  return last + 1;
+}
+
 OpCall UpdateGroup::UpdateOf(const OpCall& group, size_t at) const {
   OpCall call;
   call.where = fmt::format("{}, update {}", group.where, at);
@@ -54,6 +62,11 @@ OpCall UpdateGroup::UpdateOf(const OpCall& group, size_t at) const {
   for (size_t o = 0; o < outputs && Output(at, o) < group.outputs.size(); ++o)
     call.outputs.push_back(group.outputs[Output(at, o)]);
   return call;
+}
+
+std::string KernelOfOneUpdate(std::string_view kernel) {
+  if (!kernel.ends_with(kGroupKernelSuffix)) return "";
+  return std::string(kernel.substr(0, kernel.size() - std::string_view(kGroupKernelSuffix).size()));
 }
 
 std::span<const UpdateGroup> AllUpdateGroups() { return kGroups; }

@@ -6,6 +6,8 @@
 // the first update, then of the second, and so on.  Moments are of the parameters' type.
 #pragma once
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "ridge/graph/op_def.h"
 
@@ -25,9 +27,17 @@ struct UpdateGroup {
   // Input `i` of the update `at`, or its output `o`, in the group.
   size_t OwnInput(size_t at, size_t i) const { return shared.size() + at * own.size() + i; }
   size_t Output(size_t at, size_t o) const { return at * outputs + o; }
+  // How many inputs an update has as a node of its own.
+  size_t InputsOf(const OpCall& group) const;
   // The update `at` as a call of its own.
   OpCall UpdateOf(const OpCall& group, size_t at) const;
 };
+
+// A kernel of groups has the name of the one for single updates, and this behind it: it gives the
+// same bits.
+inline constexpr const char* kGroupKernelSuffix = ".group";
+// Empty where the kernel is none of groups.
+std::string KernelOfOneUpdate(std::string_view kernel);
 
 // Groups of adam_update, sgd_update without and with a momentum buffer.
 std::span<const UpdateGroup> AllUpdateGroups();
