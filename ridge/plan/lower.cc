@@ -227,12 +227,14 @@ class Lowering {
     return known ? NeededCopy{} : NeededCopy{*first->second, 1};
   }
 
-  // No copy for a single reader; two readers with different layouts need one: each pays half.
+  // No copy for a single reader; two readers with different layouts need one: each pays half.  What
+  // is recomputed reads as its original does, so that both have the bits of a step that keeps it.
   NeededCopy FirstCopyOf(ValueId id) const {
     int64_t reads = 0;
     for (const NodeId reader : graph_uses_.ReadersOf(id)) {
       const Node& node = graph_.node(reader);
-      if (!IsOptimizer(node)) reads += std::count(node.inputs.begin(), node.inputs.end(), id);
+      if (IsOptimizer(node) || graph_.value(node.outputs[0]).role == ValueRole::kRecomputed) continue;
+      reads += std::count(node.inputs.begin(), node.inputs.end(), id);
     }
     return {Primary(id), reads > 1 ? 0.5 : 0};
   }

@@ -86,12 +86,14 @@ class LossScale(RidgeTest):
                       "5.0e-01 are infinite in f16, whose largest number is 65504, and their "
                       "updates do not happen. hint: --loss-scale dynamic\n", done.stderr)
 
+    # Unfused: a relu that a library joins to its product makes 0 of NaN on some CPUs.
     def test_activations_beyond_f16_end_the_run_and_name_the_way_out(self):
         x = [70000.0 if i == 64 else 0.5 for i in range(SAMPLES * 64)]
         write_npz(self.path("data.npz"),
                   {"x": ((SAMPLES, 64), x), "t": ((SAMPLES,), [0.0] * SAMPLES)})
         done = self.ridge("train", "net.ridge", "--data", "npz:data.npz", "--batch", "64", "-q",
-                          "--precision", "f16", "--threads", "1", "--slices", "1", "--out", "run")
+                          "--precision", "f16", "--threads", "1", "--slices", "1", "--passes=-fuse",
+                          "--out", "run")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("; first non-finite value: node 'x.f16", done.stderr)
         self.assertIn(". hint: --precision bf16, which has larger numbers than 65504, a smaller "
