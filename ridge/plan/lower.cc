@@ -233,7 +233,8 @@ class Lowering {
     int64_t reads = 0;
     for (const NodeId reader : graph_uses_.ReadersOf(id)) {
       const Node& node = graph_.node(reader);
-      if (IsOptimizer(node) || graph_.value(node.outputs[0]).role == ValueRole::kRecomputed) continue;
+      if (IsOptimizer(node) || graph_.value(node.outputs[0]).role == ValueRole::kRecomputed)
+        continue;
       reads += std::count(node.inputs.begin(), node.inputs.end(), id);
     }
     return {Primary(id), reads > 1 ? 0.5 : 0};
