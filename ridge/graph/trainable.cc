@@ -10,13 +10,6 @@
 namespace ridge {
 namespace {
 
-std::vector<std::string> ParameterNames(const Graph& graph) {
-  std::vector<std::string> names;
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter))
-    names.push_back(graph.value(id).name);
-  return names;
-}
-
 Status CheckMatch(const Graph& graph, const char* option,
                   const std::vector<std::string>& patterns) {
   const std::vector<std::string> names = ParameterNames(graph);
@@ -29,6 +22,13 @@ Status CheckMatch(const Graph& graph, const char* option,
 }
 
 }  // namespace
+
+std::vector<std::string> ParameterNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter))
+    names.push_back(graph.value(id).name);
+  return names;
+}
 
 Status ChooseTrainable(const TrainablePatterns& patterns, Graph& graph) {
   RIDGE_RETURN_IF_ERROR(CheckMatch(graph, "--freeze ", patterns.freeze));

@@ -19,6 +19,9 @@ struct TrainablePatterns {
 // Fails with kInvalidArgument when a pattern matches no parameter, or none is left to train.
 Status ChooseTrainable(const TrainablePatterns& patterns, Graph& graph);
 
+// Of all parameters, in the graph's order.
+std::vector<std::string> ParameterNames(const Graph& graph);
+
 // The parameters that are not trained.
 std::vector<std::string> FrozenParameters(const Graph& graph);
 

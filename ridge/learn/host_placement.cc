@@ -9,6 +9,7 @@
 #include "ridge/core/glob.h"
 #include "ridge/core/split.h"
 #include "ridge/graph/name_patterns.h"
+#include "ridge/graph/trainable.h"
 #include "ridge/graph/uses.h"
 
 namespace ridge {
@@ -16,14 +17,6 @@ namespace {
 
 constexpr char kOption[] = "--place ";
 constexpr std::string_view kCpu = "=cpu";
-
-std::vector<std::string> ParameterNames(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const ValueInfo& value : graph.values()) {
-    if (value.kind == ValueKind::kParameter) names.push_back(value.name);
-  }
-  return names;
-}
 
 // Whether the node looks rows up in input 0.
 bool LooksUp(const Node& node, ValueId table) {

@@ -15,8 +15,6 @@ namespace ridge {
 struct HostNodes {
   std::set<std::string> variables;       // that rest in the host's memory
   std::vector<std::vector<bool>> nodes;  // by graph, by node
-
-  bool any() const { return !variables.empty(); }
 };
 
 // `parameters` rest on the host.  So do states that their updates read and that have as many

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ridge/graph/builder.h"
 #include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_kernels.h"
@@ -101,8 +103,47 @@ TEST_F(HostNodesTest, WhatIsThereLiesBelowWhatIsTheDevices) {
 TEST_F(HostNodesTest, WithoutAPlacedParameterNothingIsThere) {
   Train();
   const HostNodes found = FindHostNodes({{"train", Built()}}, {});
-  EXPECT_FALSE(found.any());
+  EXPECT_TRUE(found.variables.empty());
   EXPECT_EQ(found.nodes, std::vector<std::vector<bool>>(1, std::vector<bool>(5, false)));
+}
+
+// A weight of the device that is kept in another layout makes the graphs be walked twice.
+class WithLayouts : public WithHost {
+ public:
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
+    KernelCandidates found = WithHost::Candidates(op, call, available);
+    if (op.name == "abs") found.choices[0].input_layouts[0] = kOther;
+    if (op.name == "sgd_update" && available[0] == kOther) {
+      KernelChoice& choice = found.choices[0];
+      choice.input_layouts[0] = choice.output_layouts[0] = kOther;
+    }
+    return found;
+  }
+  KernelChoice Reorder(const TensorType&, LayoutId from, LayoutId to) override {
+    KernelChoice choice;
+    choice.input_layouts = {from};
+    choice.output_layouts = {to};
+    return choice;
+  }
+
+  static constexpr LayoutId kOther = 1;
+};
+
+TEST_F(HostNodesTest, EachNodeOfTheHostIsPricedByItsModel) {
+  Train();
+  const Value w = b_.Parameter("w", {DType::kF32, {64, 64}}, Init::Zeros());
+  b_.Update(w, Op("sgd_update", {w, Op("abs", {w}, {}, "dw"), lr_}, {}, "w2"));
+  WithLayouts kernels;
+  PlanOptions options;
+  options.host_parameters = {"table"};
+  const auto program = PlanProgram("test", {{"train", Built()}}, kernels, TestCosts(), options);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const auto weight = std::find_if(program->persistent.begin(), program->persistent.end(),
+                                   [](const PersistentValue& value) { return value.name == "w"; });
+  ASSERT_EQ(weight->layout, WithLayouts::kOther);
+  for (const PlannedNode& node : program->steps[0].nodes)
+    EXPECT_GT(node.modelled_s, 0) << node.name;
 }
 
 // The evaluation reads the table, too; a sum of gradients belongs to its update.

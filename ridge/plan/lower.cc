@@ -139,6 +139,10 @@ class Lowering {
       planned.call = graph_.Call(node);
       planned.cost = CallCost(*node.op, planned.call);
       RIDGE_RETURN_IF_ERROR(Decide(n, planned));
+      if (on_host) {
+        const Work work = WorkOf(node.op, planned.call, planned.cost);
+        planned.modelled_s = kernels_.host()->nominal().Seconds(work, planned.choice);
+      }
       planned.op = node.op->name;
       planned.def = node.op;
     }
@@ -190,7 +194,7 @@ class Lowering {
     return Status();
   }
 
-  // In row-major.  Its seconds are those of the host's own model.
+  // In row-major.
   Status ChooseOnHost(const OpDef& op, PlannedNode& planned) {
     PlanOptions options = options_;
     options.layout = false;
@@ -201,8 +205,6 @@ class Lowering {
         KernelChooser(host, options).Choose(op, std::move(at_hand), planned, [](size_t, LayoutId) {
           return NeededCopy{};
         }));
-    planned.modelled_s =
-        host.nominal().Seconds(WorkOf(&op, planned.call, planned.cost), planned.choice);
     planned.choice.key += " by the host";
     return Status();
   }

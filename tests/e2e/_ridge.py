@@ -57,6 +57,14 @@ class RidgeTest(unittest.TestCase):
                               input=stdin, capture_output=True, timeout=timeout, check=False,
                               **options)
 
+    def train_on_gpu(self, out, *words, **variables):
+        """The summary of four steps on the driver that runs on the host, in the folder `out`."""
+        done = self.ridge("train", *words, "--data", "synthetic", "--steps", "4", "--device",
+                          "cuda", "--out", out, env={**FAKE_GPU, **variables})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path(f"{out}/summary.json")) as file:
+            return json.load(file)
+
     def start(self, *words, env=None, **options):
         return subprocess.Popen([RIDGE, *words], cwd=self.folder, env=environment(env), text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)

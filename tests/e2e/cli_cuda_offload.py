@@ -17,17 +17,10 @@ CASES = ([*MLP, "--accumulate", "2"], [*MLP, "--optimizer", "sgd", "--momentum",
 
 
 class Offload(RidgeTest):
-    def train(self, out, *words, **variables):
-        done = self.ridge("train", *words, "--data", "synthetic", "--steps", "4", "--device",
-                          "cuda", "--out", out, env={**FAKE_GPU, **variables})
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path(f"{out}/summary.json")) as file:
-            return json.load(file)
-
     def test_the_state_of_the_optimizer_leaves_the_gpu_and_no_bit_changes(self):
         for i, words in enumerate(CASES):
-            plain = self.train(f"plain{i}", *words)
-            there = self.train(f"there{i}", *words, "--offload", "optimizer")
+            plain = self.train_on_gpu(f"plain{i}", *words)
+            there = self.train_on_gpu(f"there{i}", *words, "--offload", "optimizer")
             self.assertEqual(there["parameters_sha256"], plain["parameters_sha256"], words)
             self.assertRegex(self.ok("compare", f"plain{i}", f"there{i}"), "^equal: ")
             for summary in (plain, there):
@@ -37,19 +30,19 @@ class Offload(RidgeTest):
 
     def test_the_gpu_holds_as_much_less_as_the_state_has(self):
         state = 2 * 4 * 512 * 512 * 3  # two moments, mostly of three layers
-        plain = self.train("plain", "mlp:hidden=512,layers=4,inputs=8,classes=8", "--batch", "8")
-        there = self.train("there", "mlp:hidden=512,layers=4,inputs=8,classes=8", "--batch", "8",
+        plain = self.train_on_gpu("plain", "mlp:hidden=512,layers=4,inputs=8,classes=8", "--batch", "8")
+        there = self.train_on_gpu("there", "mlp:hidden=512,layers=4,inputs=8,classes=8", "--batch", "8",
                            "--offload", "optimizer")
         saved = plain["measured"]["arena_bytes"] - there["measured"]["arena_bytes"]
         self.assertGreaterEqual(saved, state - 2 * MIB)
         self.assertEqual(there["device_bytes"]["verdict"], "proven")
 
     def test_a_resumed_run_may_keep_its_state_elsewhere(self):
-        self.train("whole", *MLP)
+        self.train_on_gpu("whole", *MLP)
         for i, (first, then) in enumerate((("optimizer", "optimizer"), ("optimizer", "none"),
                                            ("none", "optimizer"))):
             out = f"cut{i}"
-            self.train(out, *MLP, "--offload", first, "--checkpoint-every", "2")
+            self.train_on_gpu(out, *MLP, "--offload", first, "--checkpoint-every", "2")
             shutil.rmtree(self.path(f"{out}/checkpoints/step-4"))
             os.remove(self.path(f"{out}/summary.json"))
             done = self.ridge("train", "--resume", out, "--offload", then, env=FAKE_GPU)

@@ -1,7 +1,6 @@
 """Parameters of a GPU's run that rest on its host, on a driver that runs on the host: --place."""
 import json
 import os
-import re
 import shutil
 import unittest
 
@@ -15,30 +14,23 @@ CASES = ([], ["--accumulate", "2"], ["--precision", "bf16"], ["--slices", "2"],
 
 
 class Place(RidgeTest):
-    def train(self, out, *words, **variables):
-        done = self.ridge("train", *words, "--data", "synthetic", "--steps", "4", "--device",
-                          "cuda", "--out", out, env={**FAKE_GPU, **variables})
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path(f"{out}/summary.json")) as file:
-            return json.load(file), done.stdout
-
     def losses(self, out):
         with open(self.path(f"{out}/metrics.jsonl")) as file:
             return [json.loads(line)["loss"] for line in file if '"loss"' in line]
 
     def test_a_placed_run_learns_what_the_gpu_learns(self):
         for i, words in enumerate(CASES):
-            _, _ = self.train(f"plain{i}", *GPT, *words)
-            there, _ = self.train(f"there{i}", *GPT, *words, *PLACED, "--place", "tok.*=cpu")
+            self.train_on_gpu(f"plain{i}", *GPT, *words)
+            there = self.train_on_gpu(f"there{i}", *GPT, *words, *PLACED, "--place", "tok.*=cpu")
             for have, want in zip(self.losses(f"there{i}"), self.losses(f"plain{i}")):
                 self.assertAlmostEqual(have, want, delta=1e-3 * abs(want), msg=str(words))
             self.assertLessEqual(there["measured"]["peak_bytes"], there["planned"]["peak_bytes"])
             self.assertEqual(there["device_bytes"]["verdict"], "proven", words)
 
     def test_two_runs_and_one_that_is_resumed_have_the_same_bits(self):
-        first, _ = self.train("first", *GPT, *PLACED)
-        second, _ = self.train("second", *GPT, *PLACED, "--checkpoint-every", "2",
-                               RIDGE_FAKE_CUDA_DELAY_US="30")
+        first = self.train_on_gpu("first", *GPT, *PLACED)
+        second = self.train_on_gpu("second", *GPT, *PLACED, "--checkpoint-every", "2",
+                                   RIDGE_FAKE_CUDA_DELAY_US="30")
         self.assertEqual(first["parameters_sha256"], second["parameters_sha256"])
         shutil.rmtree(self.path("second/checkpoints/step-4"))
         os.remove(self.path("second/summary.json"))
@@ -54,7 +46,7 @@ class Place(RidgeTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             plan = json.loads(done.stdout)
             self.assertEqual(plan.get("offload", {}).get("placed", []), placed, memory)
-        run, _ = self.train("run", *table, "--device-memory", "37MiB", "--place", "auto")
+        run = self.train_on_gpu("run", *table, "--device-memory", "37MiB", "--place", "auto")
         self.assertEqual(run["device_bytes"]["verdict"], "proven")
         with open(self.path("run/options.json")) as file:
             self.assertEqual(json.load(file)["place"], ["tok.weight=cpu"])
