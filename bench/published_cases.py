@@ -10,6 +10,8 @@ by its other models.  Beside it the error without any model: floating-point oper
 share of the device's peak, fitted in the same way.  A second table has a scale for each precision of
 a stack, as software.toml has for each precision of a program.
 Rows of bench/published/cases.csv without a model that ridge builds are counted, not judged.
+A last table plans for a GPU on which ridge itself was measured (OWN), as if it was not here; each
+training is judged by the scale of the other models.
 """
 import argparse
 import collections
@@ -25,7 +27,12 @@ ROWS = os.path.join(HERE, "published", "cases.csv")
 PAGE = os.path.join(HERE, "..", "docs", "planner.md")
 BEGIN, END = "<!-- published cases -->\n", "<!-- end -->"
 BEGIN_MEMORY = "<!-- published memory -->\n"
+BEGIN_OWN = "<!-- own trainings -->\n"
 CATALOG = os.path.join(HERE, "..", "ridge", "plan", "hardware", "software.toml")
+
+# Trainings by ridge on a GPU, with the device's id in devices.toml.
+OWN = os.path.join(HERE, "results", "2026-11-28-gpu-beside-torch-h200.json")
+OWN_DEVICE = "h200-sxm"
 
 DEVICES = {
     "LambdaCloud V100 16GB": "v100-sxm2-16g",
@@ -178,6 +185,41 @@ def cases(ridge):
     return found, left_out
 
 
+def own_cases(ridge):
+    """Trainings of OWN, planned as for a GPU that is not here."""
+    found = []
+    for row in json.load(open(OWN))["steps"]:
+        command = [ridge, "plan", row["model"], "--batch", str(row["batch"]), "--precision",
+                   row["prec"], *row["options"].split(), "--on", OWN_DEVICE, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        planned = json.loads(done.stdout)[0]
+        found.append({"program": "ridge", "precision": "f16", "device": OWN_DEVICE,
+                      "model": row["model"], "batch": row["batch"], "options": row["options"],
+                      "measured_s": row["ms_med"] / 1000,
+                      "modelled_s": planned["step_s"] / planned["scale"],
+                      "measured_bytes": row["peak_mb"] * 2**20,
+                      "planned_bytes": planned["peak_bytes"]})
+    return found
+
+
+def judge_own(found):
+    for case in found:
+        planned_s = held_out(case, found, "modelled_s")
+        case["planned_s"], case["error"] = planned_s, planned_s / case["measured_s"] - 1
+        case["memory_error"] = case["planned_bytes"] / case["measured_bytes"] - 1
+
+
+def own_table(found):
+    lines = ["| training in bf16 | planned for | measured | error | peak planned | measured | error |",
+             "|---|---:|---:|---:|---:|---:|---:|"]
+    for c in found:
+        name = f"`{c['model']}` {c['batch']}" + (f", `{c['options']}`" if c["options"] else "")
+        lines.append(f"| {name} | {1e3 * c['planned_s']:.1f} ms | {1e3 * c['measured_s']:.1f} ms | "
+                     f"{100 * c['error']:+.1f} % | {c['planned_bytes'] / 2**30:.2f} GiB | "
+                     f"{c['measured_bytes'] / 2**30:.2f} GiB | {100 * c['memory_error']:+.1f} % |")
+    return "\n".join(lines)
+
+
 # Purposes that a program's memory scale is of; the others are the same for all.
 SCALED = ("activations", "workspace")
 MEMORY_DEVICE = "v100-pcie-32g"
@@ -302,7 +344,7 @@ def memory_of(found, precision):
             f'{len({c["card"] for c in members})} cards"\n')
 
 
-def software(found):
+def software(found, own):
     """The rows of software.toml: (id, precision) -> scale, low, high, evidence."""
     rows = {}
     for program in ("torch", "tf"):
@@ -320,13 +362,18 @@ def software(found):
                              zip((min, max), (low, high), rows["torch", precision][1:3]))
                 evidence = (f"{len(members)} published trainings, with the spread of PyTorch's")
             rows[program, precision] = (scale, low, high, evidence)
-    for precision in ("f32", "tf32", "f16"):
+    for precision in ("f32", "tf32"):
         # Nothing was measured yet of ridge itself on these devices.
         members = [c for c in found if c["precision"] == precision and c["program"] == "torch"]
         rows["ridge", precision] = (
             1, min(1, quantile(ratios(members), 0.1)), max(1, quantile(ratios(members), 0.9)),
             f"ridge was not measured there; {len(members)} published trainings of PyTorch spread so "
             "about the same roofline")
+    scale = statistics.median(ratios(own))
+    _, low, high, _ = rows["torch", "f16"]
+    rows["ridge", "f16"] = (
+        scale, min(low, min(ratios(own)) / scale), max(high, max(ratios(own)) / scale),
+        f"{len(own)} trainings of ridge on {OWN_DEVICE}, with the spread of PyTorch's")
     return rows
 
 
@@ -389,16 +436,20 @@ def main():
             error = "     -" if c["error"] is None else f"{100 * c['error']:+6.1f}"
             print(f"{c['id']:11} {c['device']:14} {c['model'][:40]:40} {c['batch']:4} "
                   f"{1e3 * c['measured_s']:8.1f} {1e3 * c['modelled_s']:8.1f} {error} {c['stack']}")
+    own = own_cases(options.ridge)
+    judge_own(own)
     text = with_left_out(f"{by_stack}\n\nWith a scale for each precision of a stack:\n\n"
                          f"{by_precision}", left_out)
-    print(text + "\n\n" + memory_table(memory))
+    print("\n\n".join((text, memory_table(memory), own_table(own))))
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"cases": found, "left_out": left_out, "memory": memory}, file, indent=1)
+            json.dump({"cases": found, "left_out": left_out, "memory": memory, "own": own}, file,
+                      indent=1)
     if options.write:
-        write(software(found), memory)
+        write(software(found, own), memory)
         write_page(text, BEGIN, END)
         write_page(memory_table(memory), BEGIN_MEMORY, END)
+        write_page(own_table(own), BEGIN_OWN, END)
 
 
 if __name__ == "__main__":

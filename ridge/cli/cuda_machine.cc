@@ -130,6 +130,8 @@ Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
       cuda::KernelLibraries libraries,
       cuda::OpenLibraries(*device, cuda::SearchForToolkit(), say, request.libraries));
   OpenedMachine opened;
+  opened.machine.libraries = {"NVRTC " + gpu.compiler.nvrtc().version()};
+  for (const auto& library : libraries) opened.machine.libraries.push_back(library->version());
   if (request.counters) opened.counters = OpenCounters(*device, ordinal, say);
   RIDGE_ASSIGN_OR_RETURN(const int64_t free, device->FreeBytes());
   const int64_t held = device->gpu().memory_bytes - free;

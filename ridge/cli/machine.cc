@@ -115,6 +115,8 @@ Status OpenHost(const MachineChoice& choice, OpenedMachine& opened) {
   RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
   RIDGE_ASSIGN_OR_RETURN(opened.host, MakeBackend(choice, team.threads));
   opened.backend->SetHost(*opened.host);
+  opened.machine.libraries.push_back(CpuLibrary());
+  opened.machine.libraries.push_back("host " + CpuProfileId(team.threads));
   return Status();
 }
 

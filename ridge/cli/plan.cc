@@ -16,7 +16,9 @@
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
 #include "ridge/report/determinism.h"
+#include "ridge/report/padding_report.h"
 #include "ridge/report/plan_page.h"
+#include "ridge/report/precision_report.h"
 #include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
 #include "ridge/train/job/pipeline_job.h"
@@ -25,12 +27,14 @@ namespace ridge::cli {
 namespace {
 
 // With --why: the plans that were compared, what is live when, rules of thumb, what options would
-// bring, and what equal bits cost, not a kernel.
+// bring, what equal bits cost, what stays f32, and what is padded, not a kernel.
 constexpr const char* kSlices = "slices";
 constexpr const char* kMemory = "memory";
 constexpr const char* kRules = "rules";
 constexpr const char* kLevers = "levers";
 constexpr const char* kDeterminism = "determinism";
+constexpr const char* kPrecision = "precision";
+constexpr const char* kPadding = "padding";
 
 Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
   if (!verb.on) return std::vector<std::string>{verb.train.options.device};
@@ -113,6 +117,9 @@ Result<std::string> WhyReport(const DevicePlan& plan, const std::string& what,
   if (what == kMemory) return PhasesReport(Summary(plan), terminal);
   if (what == kRules) return RulesReport(Summary(plan), terminal);
   if (what == kDeterminism) return DeterminismReport(Summary(plan), terminal);
+  const RewriteRules& rules = plan.opened.machine.query().rules();
+  if (what == kPrecision) return PrecisionReport(Summary(plan), rules, terminal);
+  if (what == kPadding) return PaddingReport(Summary(plan), rules, terminal);
   if (what == kLevers) return LeversReport(plan.run.job, plan.opened.machine, terminal);
   return WhyText(plan.run.job.program, what);
 }
@@ -306,8 +313,9 @@ VerbBody AddPlan(CLI::App& app) {
               "Which kernels run an operator or node, and why not others; slices: the plans "
               "that were compared; memory: what is live in each phase of a step; rules: "
               "rules of thumb beside the plan; levers: what other options would bring; "
-              "determinism: what equal bits in every run cost on a device of --on; devices: what "
-              "more devices would bring, N or 1,2,4 of --devices, on those of --on and on its "
+              "determinism: what equal bits in every run cost on a device of --on; precision: "
+              "which nodes stay f32, and why; padding: what padded columns and channels cost; "
+              "devices: what more devices would bring, N or 1,2,4 of --devices, on those of --on and on its "
               "clusters, with the best layout of each number; sums: an all-reduce of their "
               "gradients beside a parameter server");
   why->group(kOutputGroup);

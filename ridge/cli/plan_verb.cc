@@ -34,6 +34,12 @@ bool IsRecord(const std::string& device) { return device.ends_with(".json"); }
 
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options, int64_t devices) {
   if (verb.on && IsRecord(options.device) && !verb.foreign) {
+    if (options.precision == "fp8") {
+      return InvalidArgument(fmt::format(
+          "--precision fp8: {} is the record of a CPU, which has no products of 8 bits to train "
+          "with. hint: --precision bf16",
+          options.device));
+    }
     RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
                            OpenRecordedMachine(options.device, ChoiceOf(verb.train, options)));
     if (devices > 1) opened.PlanRanks(devices);

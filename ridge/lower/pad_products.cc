@@ -75,7 +75,7 @@ class ProductPadder {
     RIDGE_ASSIGN_OR_RETURN(
         const ValueId padded,
         rewriter_.AddNamedNode(*node.op, {rewriter_.Use(node.inputs[0]), weight, bias}, node.attrs,
-                               rewriter_.FreshName(name + ".padded"), node.location));
+                               rewriter_.FreshName(name + kPaddedSuffix), node.location));
     rewriter_.Set(y, padded);
     return Status();
   }
@@ -87,7 +87,7 @@ class ProductPadder {
     attrs["before"] = std::vector<int64_t>(after.size(), 0);
     attrs["after"] = std::vector<int64_t>(after.begin(), after.end());
     attrs["value"] = with;
-    const std::string wanted = name + "." + graph_.value(value).name + ".padded";
+    const std::string wanted = name + "." + graph_.value(value).name + kPaddedSuffix;
     return rewriter_.AddNamedNode(pad, {rewriter_.Use(value)}, std::move(attrs),
                                   rewriter_.FreshName(wanted), node.location);
   }

@@ -10,7 +10,9 @@ namespace ridge {
 Result<Graph> FoldHeadTransposes(Graph graph);
 
 // Logits whose classes are no multiple of what the device's products need get more of them, of
-// probability 0.  Most useful before differentiation.
+// probability 0.  Names of what is padded end in kPaddedSuffix.  Most useful before
+// differentiation.
+inline constexpr char kPaddedSuffix[] = ".padded";
 Result<Graph> PadProducts(Graph graph, const RewriteRules& rules);
 
 // Where `rules` fuse them: conv, relu and max_pool become one conv_pool; pointwise nodes go into

@@ -24,6 +24,7 @@ const std::vector<OpGroup>& AllReducedGroups() {
       {"argmax", {{0}, {}}},
       {"softmax_cross_entropy", {{0}, {}}},
       {"softmax_cross_entropy_grad", {{0}, {0}}},
+      {"rotary_embedding", {{0}, {0}}},
       {"max_pool", {{0}, {0}}},
       {"max_pool_grad", {{1}, {0}}},
       {"avg_pool", {{0}, {0}}},
@@ -52,7 +53,6 @@ std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op) {
 std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op) {
   if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
   if (op.name == "batch_norm_inference") return {{{0, 5}, {0}, /*rest=*/true}};
-  if (op.name == "rotary_embedding") return {{{0}, {0}}};
   return UsualReducedGroups(op);
 }
 

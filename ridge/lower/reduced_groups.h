@@ -7,11 +7,10 @@
 namespace ridge {
 
 // Attention, norms and pools have kernels for 16 bits, products write them, views don't look.
-// Statistics, weights and labels stay f32.
+// Statistics, weights, labels and tables of a rotary embedding stay f32.
 std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op);
 
-// As kernels of GPUs take them: what a norm adds has the type of its input, and tables of a rotary
-// embedding stay f32.
+// As kernels of GPUs take them: what a norm adds has the type of its input.
 std::vector<DTypeGroup> GpuReducedGroups(const OpDef& op);
 
 // As ridge's kernels for CUDA take them: rows of any type at the memory's speed.

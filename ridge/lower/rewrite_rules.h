@@ -28,6 +28,8 @@ struct ReducedRates {
 struct ProductMultiple {
   int64_t needed = 1, padded = 1;
 };
+// Of 16 bits on tensor cores, which read and write addresses that are multiples of 16 bytes.
+inline constexpr ProductMultiple kTensorCoreMultiple = {8, 64};
 
 class RewriteRules {
  public:

@@ -18,8 +18,8 @@ struct HostNodes {
 };
 
 // `parameters` rest on the host.  So do states that their updates read and that have as many
-// elements: moments, and sums of gradients.  Nodes that write one of these are there; others where
-// no more bytes cross then.
+// elements, moments and sums of gradients, and their averages.  Nodes that write one of these are
+// there; others where no more bytes cross then, unless they compute for longer than bytes cross.
 HostNodes FindHostNodes(const std::vector<NamedGraph>& graphs,
                         const std::vector<std::string>& parameters);
 

@@ -46,8 +46,10 @@ int64_t HeapBytes(const StepPlan& step, const Region& region) {
   }
   if (region.kind == Region::Kind::kParallel) return sum;
   if (!region.parts.empty()) return most;
-  for (int n = region.first; n < region.end; ++n)
-    most = std::max(most, step.nodes[static_cast<size_t>(n)].choice.heap_bytes);
+  for (int n = region.first; n < region.end; ++n) {
+    const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
+    if (!node.on_host) most = std::max(most, node.choice.heap_bytes);
+  }
   return most;
 }
 
@@ -69,7 +71,9 @@ int64_t RecordedBytes(const Program& program, int64_t run_bytes) {
   constexpr int64_t kPage = int64_t{2} << 20;  // by which drivers take memory
   int64_t runs = 0;
   for (const StepPlan& step : program.steps) {
-    for (size_t n = 0; n < step.nodes.size(); ++n) runs += RunsOf(step, n);
+    for (size_t n = 0; n < step.nodes.size(); ++n) {
+      if (!step.nodes[n].on_host) runs += RunsOf(step, n);
+    }
   }
   return RoundUp(kInputSlots * runs * run_bytes, kPage);
 }

@@ -78,6 +78,15 @@ std::string TimeText(const PlanSummary& plan, const WorkspaceSources& sources) {
                       : text;
 }
 
+bool RunsCudnn(const Program& program) {
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      if (node.choice.kernel.starts_with("cudnn.")) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string DeterministicBytesText(const Program& program) {
@@ -90,6 +99,11 @@ std::string DeterministicBytesText(const Program& program) {
 std::string DeterminismReport(const PlanSummary& plan, const Terminal& terminal) {
   const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program);
   std::string text = Styled("Determinism", Style::kBold, terminal) + "  ";
+  if (sources.empty() && RunsCudnn(*plan.program)) {
+    return text +
+           "cuDNN gives deterministic kernels alone here; what they cost is known of devices that "
+           "are not here. hint: --on h200-sxm\n";
+  }
   if (sources.empty()) return text + "costs nothing here: every kernel gives equal bits\n";
   text += fmt::format("what equal bits in every run cost on {}\n", plan.program->device);
   text += fmt::format("  memory: of {} whose engines are known {} differ; {}\n",

@@ -52,6 +52,15 @@ TEST_F(DeterminismTest, SaysTheBytesOfThePeakAndWhichEnginesDiffer) {
             "  train b  conv_grad_weight   40.0 MiB      8.00 MiB\n");
 }
 
+TEST_F(DeterminismTest, OfCudnnOnThisMachineNothingIsKnown) {
+  PlannedNode node;
+  node.op = "conv";
+  node.choice.kernel = "cudnn.conv/nhwc/eng3";
+  EXPECT_EQ(Report({node}),
+            "Determinism  cuDNN gives deterministic kernels alone here; what they cost is known of "
+            "devices that are not here. hint: --on h200-sxm\n");
+}
+
 TEST_F(DeterminismTest, AnEngineBelowThePeakCostsNoBytes) {
   EXPECT_THAT(Report({Node("a", "conv", 50 * kMiB, 50 * kMiB),
                       Node("b", "conv_grad_weight", 40 * kMiB, 8 * kMiB)}),

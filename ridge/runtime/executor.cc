@@ -427,9 +427,9 @@ Status Executor::RecordNode(CompiledNode& node, Coord coord, Stream& stream) {
     return RunNode(node, coord, stream);
   }
   lanes.BeginWork(UseOf(node, coord));
-  RIDGE_RETURN_IF_ERROR(RunNode(node, coord, stream));
+  const Status ran = RunNode(node, coord, stream);
   lanes.EndWork();
-  return Status();
+  return ran;
 }
 
 std::span<std::byte> Executor::MicroBatchBytes(const std::string& state, int64_t micro) const {

@@ -81,8 +81,9 @@ int RoundsOf(const Candidate& candidate, double seconds) {
   return seconds < kSuspect * candidate.expected_s ? 1 : 2;
 }
 
+// Nodes of the host have their own model's.
 double SecondsBy(const CostModel& device, const PlannedNode& node) {
-  return device.Seconds(WorkOf(node), node.choice);
+  return node.on_host ? node.modelled_s : device.Seconds(WorkOf(node), node.choice);
 }
 
 // Of all nodes, one after the other: sections are not timed as such.
@@ -355,7 +356,7 @@ double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
       const auto timed = kernel_s.find(node.choice.key);
       if (timed == kernel_s.end() || !counted.insert(node.choice.key).second) continue;
       const double profiled_s = SecondsBy(profiled, node);
-      if (profiled_s > 0)
+      if (profiled_s > 0 && !node.on_host)
         ratios.push_back({timed->second / profiled_s, std::min(timed->second, profiled_s)});
     }
   }
@@ -379,8 +380,9 @@ void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const CostMo
       if (timed != kernel_s.end()) node.measured_s = timed->second;
       const auto kind = kinds.find(node.choice.kernel);
       const bool seen = kind != kinds.end() && kind->second.profiled_s > 0;
-      const double factor = seen ? kind->second.measured_s / kind->second.profiled_s : usual;
-      node.correction = std::clamp(factor, usual / kMostWrong, usual * kMostWrong);
+      const double expected = node.on_host ? 1 : usual;
+      const double factor = seen ? kind->second.measured_s / kind->second.profiled_s : expected;
+      node.correction = std::clamp(factor, expected / kMostWrong, expected * kMostWrong);
     }
   }
 }

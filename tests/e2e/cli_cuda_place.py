@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import struct
 import unittest
 
 from _ridge import FAKE_GPU, RidgeTest
@@ -10,7 +11,9 @@ GPT = ["gpt:layers=1,hidden=32,heads=2,vocab=512,context=8", "--batch", "4"]
 PLACED = ["--place", "pos.*=cpu"]
 CASES = ([], ["--accumulate", "2"], ["--precision", "bf16"], ["--slices", "2"],
          ["--kernel-launch", "single"], ["--clip-norm", "0.1"], ["--optimizer", "sgd"],
-         ["--recompute", "all"], ["--offload", "optimizer"])
+         ["--recompute", "all"], ["--offload", "optimizer"], ["--ema", "0.9"],
+         ["--precision", "f16"], ["--freeze", "tok.*"],
+         ["--accumulate", "2", "--slices", "2", "--clip-norm", "0.1", "--ema", "0.9"])
 
 
 class Place(RidgeTest):
@@ -18,12 +21,31 @@ class Place(RidgeTest):
         with open(self.path(f"{out}/metrics.jsonl")) as file:
             return [json.loads(line)["loss"] for line in file if '"loss"' in line]
 
+    def parameter(self, out, name):
+        """Its numbers of f32 in the last checkpoint."""
+        with open(self.path(f"{out}/checkpoints/step-4/parameters.safetensors"), "rb") as file:
+            size, = struct.unpack("<Q", file.read(8))
+            begin, end = json.loads(file.read(size))[name]["data_offsets"]
+            file.seek(8 + size + begin)
+            return struct.unpack(f"<{(end - begin) // 4}f", file.read(end - begin))
+
+    def assert_updated_alike(self, plain, there, words):
+        """Each update of adam moves most numbers by the learning rate, 1e-3."""
+        for name in ("pos.weight", "tok.weight"):
+            pairs = list(zip(self.parameter(plain, name), self.parameter(there, name)))
+            mean = sum(abs(a - b) for a, b in pairs) / len(pairs)
+            self.assertLess(mean, 1e-4, f"{name} {words}")
+
     def test_a_placed_run_learns_what_the_gpu_learns(self):
         for i, words in enumerate(CASES):
             self.train_on_gpu(f"plain{i}", *GPT, *words)
             there = self.train_on_gpu(f"there{i}", *GPT, *words, *PLACED, "--place", "tok.*=cpu")
-            for have, want in zip(self.losses(f"there{i}"), self.losses(f"plain{i}")):
+            losses = self.losses(f"plain{i}")
+            self.assertGreater(len(losses), 0)
+            self.assertEqual(len(losses), len(self.losses(f"there{i}")))
+            for have, want in zip(self.losses(f"there{i}"), losses):
                 self.assertAlmostEqual(have, want, delta=1e-3 * abs(want), msg=str(words))
+            self.assert_updated_alike(f"plain{i}", f"there{i}", words)
             self.assertLessEqual(there["measured"]["peak_bytes"], there["planned"]["peak_bytes"])
             self.assertEqual(there["device_bytes"]["verdict"], "proven", words)
 
@@ -37,6 +59,21 @@ class Place(RidgeTest):
         done = self.ridge("train", "--resume", "second", env=FAKE_GPU)
         self.assertRegex(done.stderr, "second: resuming at step 2 of 4")
         self.assertRegex(self.ok("compare", "first", "second"), "^equal: ")
+
+    def test_a_resumed_run_has_the_threads_of_its_host(self):
+        done = self.ridge("train", *GPT, "--data", "synthetic", "--steps", "2", "--device", "cuda",
+                          "--place", "*=cpu", "--threads", "2", "--out", "run", env=FAKE_GPU)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run/options.json")) as file:
+            self.assertEqual(json.load(file)["threads"], 2)
+        other = self.ridge("train", "--resume", "run", "--steps", "4", "--threads", "1",
+                           env=FAKE_GPU)
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertRegex(other.stderr.splitlines()[-1],
+                         r"resuming with host cpu-\S+-1(-\S+)?; the run has used host cpu-\S+-2")
+        again = self.ridge("train", "--resume", "run", "--steps", "4", "--place", "auto",
+                           env=FAKE_GPU)
+        self.assertEqual(again.returncode, 0, again.stderr)  # auto is what was chosen then
 
     def test_auto_places_tables_where_the_plan_does_not_fit_without(self):
         table = ["gpt:layers=1,hidden=64,heads=2,vocab=20000,context=8", "--batch", "4"]

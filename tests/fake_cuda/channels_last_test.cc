@@ -27,6 +27,7 @@ bool IsConv(const std::string& op) {
 class Convolutions : public cuda::KernelLibrary {
  public:
   const std::string& version() const override { return version_; }
+  const std::string& path() const override { return version_; }
   bool Knows(const OpDef& op) const override { return IsConv(op.name); }
   void AddCandidates(const OpDef& op, const OpCall& call, std::span<const LayoutId>,
                      KernelCandidates& found) override {

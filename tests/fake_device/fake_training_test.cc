@@ -191,8 +191,11 @@ TEST(FakeTraining, PlacedParametersLeaveTheBitsOfTheDevice) {
       request.options.place = {place};
       if (std::string(model).starts_with("cnn") && std::string(place).starts_with("tok")) continue;
       for (const char* slices : {"1", "2"}) {
+        const bool more = slices[0] == '2';
         request.options.slices = slices;
-        request.options.clip_norm = slices[0] == '2' ? 1 : 0;
+        request.options.clip_norm = more ? 1 : 0;
+        request.options.accumulate = more ? 2 : 1;
+        request.options.ema = more ? 0.9 : 0;
         FakeMachine fake(*inner, {.seed = 5});
         fake.backend->SetHost(*inner);
         TrainRequest plain = request;

@@ -59,12 +59,11 @@ class CudaRules : public RewriteRules {
     return std::all_of(libraries_.begin(), libraries_.end(),
                        [&](const auto& library) { return library->GivesBiasGradient(operands); });
   }
-  // Addresses that tensor cores read and write are multiples of 16 bytes.
   ProductMultiple MultipleOfProducts() const override {
     static const OpDef& matmul = *FindOp("matmul");
     const bool by_library = std::any_of(libraries_.begin(), libraries_.end(),
                                         [](const auto& library) { return library->Knows(matmul); });
-    return by_library ? ProductMultiple{8, 64} : ProductMultiple{};
+    return by_library ? kTensorCoreMultiple : ProductMultiple{};
   }
   bool GroupsUpdate(const OpCall& update) const override { return IsSmallUpdate(update); }
   ReducedRates RatesOf(DType) const override { return rates_; }

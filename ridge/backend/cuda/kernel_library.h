@@ -12,8 +12,8 @@ namespace ridge::cuda {
 class KernelLibrary {
  public:
   virtual ~KernelLibrary() = default;
-  // "cuBLASLt 13.1.0 (/usr/local/cuda/lib64/libcublasLt.so.13)"
-  virtual const std::string& version() const = 0;
+  virtual const std::string& version() const = 0;  // "cuBLASLt 13.1.0"
+  virtual const std::string& path() const = 0;     // "/usr/local/cuda/lib64/libcublasLt.so.13"
   // Whether the library is asked about calls of this operator.
   virtual bool Knows(const OpDef& op) const = 0;
   // Whether its kernels of this operator with operands of 16 bits can write their sums in f32.
@@ -30,6 +30,9 @@ class KernelLibrary {
   virtual Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                                  const KernelChoice& choice) = 0;
 };
+
+// "cuBLASLt 13.1.0 (/usr/local/cuda/lib64/libcublasLt.so.13)"
+std::string VersionAndPath(const KernelLibrary& library);
 
 using KernelLibraries = std::vector<std::unique_ptr<KernelLibrary>>;
 

@@ -7,6 +7,10 @@
 
 namespace ridge::cuda {
 
+std::string VersionAndPath(const KernelLibrary& library) {
+  return fmt::format("{} ({})", library.version(), library.path());
+}
+
 Result<KernelLibraries> OpenLibraries(CudaDevice& device, const LibrarySearch& search,
                                       const std::function<void(const std::string&)>& say,
                                       const LibraryOptions& options) {
@@ -14,7 +18,7 @@ Result<KernelLibraries> OpenLibraries(CudaDevice& device, const LibrarySearch& s
   const auto add = [&](Result<std::unique_ptr<KernelLibrary>> library, const char* what) {
     const Status status = library.ok() ? Status() : library.status();
     if (library.ok()) {
-      say(fmt::format("{} run on {}", what, (*library)->version()));
+      say(fmt::format("{} run on {}", what, VersionAndPath(**library)));
       libraries.push_back(std::move(*library));
     } else if (status.code() == ErrorCode::kUnsupported) {
       say(fmt::format("{} run on our own kernels: {}", what, status.message()));

@@ -34,13 +34,17 @@ std::vector<double> WithinStep(const StepPlan& step, const SecondsOf& seconds_of
   return node_s;
 }
 
+// That the bytes of a run take which it reads or writes in the host's memory.
+double LinkSecondsOf(const Program& program, const StepPlan& step, const PlannedNode& node) {
+  if (program.host_link_bytes_per_s <= 0) return 0;
+  const LinkBytes bytes = LinkBytesOf(program, step, node);
+  return LinkSeconds(static_cast<double>(bytes.to_device), static_cast<double>(bytes.to_host),
+                     program.host_link_bytes_per_s);
+}
+
 // A kernel that reaches the host's memory is no faster than the link.
 void ReachHost(const Program& program, const StepPlan& step, PlannedNode& node) {
-  if (program.host_link_bytes_per_s <= 0) return;
-  const LinkBytes bytes = LinkBytesOf(program, step, node);
-  const double link_s =
-      LinkSeconds(static_cast<double>(bytes.to_device), static_cast<double>(bytes.to_host),
-                  program.host_link_bytes_per_s);
+  const double link_s = LinkSecondsOf(program, step, node);
   if (link_s <= node.modelled_s) return;
   node.modelled_s = link_s;
   node.bound = Bound::kMemory;
@@ -75,9 +79,12 @@ std::vector<double> PlannedNodeSeconds(const StepPlan& step) {
   });
 }
 
-std::vector<double> NodeSecondsBy(const CostModel& device, const StepPlan& step) {
+std::vector<double> NodeSecondsBy(const CostModel& device, const Program& program,
+                                  const StepPlan& step) {
   return WithinStep(step, [&](const PlannedNode& node) {
-    return node.on_host ? node.modelled_s : device.Seconds(WorkOf(node), node.choice);
+    if (node.on_host) return node.modelled_s;
+    const double seconds = device.Seconds(WorkOf(node), node.choice);
+    return node.def != nullptr ? seconds : std::max(seconds, LinkSecondsOf(program, step, node));
   });
 }
 

@@ -21,8 +21,9 @@ std::vector<double> ModelledNodeSeconds(const StepPlan& step);
 // Where the kernel was timed its measured seconds, else modelled ones with their correction; all
 // calibrated.
 std::vector<double> PlannedNodeSeconds(const StepPlan& step);
-// By another device's model.
-std::vector<double> NodeSecondsBy(const CostModel& device, const StepPlan& step);
+// By another device's model; copies between the memories of `program` by its link.
+std::vector<double> NodeSecondsBy(const CostModel& device, const Program& program,
+                                  const StepPlan& step);
 
 // Seconds of one execution of the step, all its slices, by the seconds of its nodes.
 double SumOfRuns(const StepPlan& step, const std::vector<double>& node_s);

@@ -11,6 +11,7 @@
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/conv.h"
 #include "ridge/graph/ops/shared/epilogue.h"
+#include "ridge/lower/group_updates.h"
 #include "ridge/lower/reduced_groups.h"
 #include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/hardware/padded_channels.h"
@@ -267,6 +268,11 @@ class PlannedRules : public RewriteRules {
   bool GivesF32Sums(const OpDef& op) const override {
     return !cuda_ || op.cost_class != CostClass::kConv;
   }
+  bool GivesBiasGradient(DType) const override { return !cuda_; }  // cuDNN's gradients do not
+  ProductMultiple MultipleOfProducts() const override {
+    return cuda_ ? kTensorCoreMultiple : ProductMultiple{};
+  }
+  bool GroupsUpdate(const OpCall& update) const override { return cuda_ && IsSmallUpdate(update); }
   // Autocast narrows every product, whatever it gains.
   ReducedRates RatesOf(DType operands) const override {
     if (eager_) return {.speed = std::numeric_limits<double>::infinity()};

@@ -285,7 +285,7 @@ class PlanSearch {
     const Program& program = candidate.planned.program;
     for (const UpdatePart& part : UpdateParts(program, goals_.accumulate)) {
       const StepPlan& step = *part.step;
-      const std::vector<double> node_s = NodeSecondsBy(nominal_, step);
+      const std::vector<double> node_s = NodeSecondsBy(nominal_, program, step);
       const double cold_s =
           ColdSumSeconds(facts_, step) +
           ColdReadSeconds(nominal_, facts_.last_cache_bytes / kReuseShare, step, node_s);

@@ -45,7 +45,7 @@ Result<double> ChooseLanes(Executor& executor, const PlannedJob& job, double bud
   if (one_s == 0) return 0.0;
   executor.SetLanes(kLanes);
   RIDGE_ASSIGN_OR_RETURN(const double lanes_s, TimeRecordedUpdates(executor, job, budget_s / 2));
-  if (lanes_s < kWorthLanes * one_s) return lanes_s;
+  if (lanes_s > 0 && lanes_s < kWorthLanes * one_s) return lanes_s;
   executor.SetLanes(1);
   return one_s;
 }

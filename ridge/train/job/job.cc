@@ -19,6 +19,7 @@
 #include "ridge/plan/hardware/program_memory.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/plan/search/rewrite_graphs.h"
+#include "ridge/plan/staging.h"
 #include "ridge/plan/tree_sums.h"
 #include "ridge/train/job/pipeline_job.h"
 #include "ridge/train/job/read_cost.h"
@@ -69,13 +70,14 @@ Status CheckOffload(const TrainOptions& options, const Machine& machine) {
 
 Status CheckHostMemory(const TrainOptions& options, const Program& program) {
   const int64_t most = AvailableMemoryBytes();
-  if (program.host_bytes <= most) return Status();
+  const int64_t needed = program.host_bytes + StagingBytes(program);
+  if (needed <= most) return Status();
   const bool offloads = options.offload != "none";
   return Status(ErrorCode::kOutOfMemory,
                 fmt::format("--{}: {} of the host's memory are needed, {} are available. hint: "
                             "--optimizer-state 8bit",
                             offloads ? "offload " + options.offload : "place",
-                            FormatBytes(program.host_bytes), FormatBytes(most)));
+                            FormatBytes(needed), FormatBytes(most)));
 }
 
 }  // namespace
@@ -296,7 +298,8 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   return job;
 }
 
-// `--place auto`: without, or with as many of the tables as make the plan fit, the largest first.
+// `--place auto`: without, or with as many of the tables as make the plan fit, the largest first
+// that the host has memory for.  Ranks place none.
 Result<PlannedJob> PlanPlaced(const TrainOptions& given, const Graph& forward, const JobData* data,
                               bool with_eval, const Machine& machine,
                               const std::vector<LengthForm>& lengths) {
@@ -309,7 +312,13 @@ Result<PlannedJob> PlanPlaced(const TrainOptions& given, const Graph& forward, c
   for (const std::string& table : TablesOf(forward)) {
     if (job.fits()) break;
     options.place.push_back(table + "=cpu");
-    RIDGE_ASSIGN_OR_RETURN(job, plan());
+    Result<PlannedJob> placed = plan();
+    if (placed.status().code() == ErrorCode::kUnsupported) return job;
+    if (placed.status().code() == ErrorCode::kOutOfMemory) {
+      options.place.pop_back();
+      continue;
+    }
+    RIDGE_ASSIGN_OR_RETURN(job, std::move(placed));
   }
   return job;
 }

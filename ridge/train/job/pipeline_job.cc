@@ -292,7 +292,7 @@ class Planner {
         const StepPlan* step = program.Find(ChunkStep(what, static_cast<int>(c)));
         if (step == nullptr) return;
         chunk.kernels += static_cast<int64_t>(step->nodes.size());
-        nominal_s += Sum(NodeSecondsBy(machine_.query().nominal(), *step));
+        nominal_s += Sum(NodeSecondsBy(machine_.query().nominal(), program, *step));
         planned_s += Sum(PlannedNodeSeconds(*step));
       };
       add("forward", chunk.seconds.forward_s, cut.nominal[c].forward_s);

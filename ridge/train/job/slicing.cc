@@ -409,6 +409,11 @@ Status CheckPlacement(const SearchRequest& q) {
                   "--place: several devices add gradients in their own memories. hint: leave out "
                   "--devices and --mesh, or --place");
   }
+  if (q.options.sums == "tree") {
+    return Status(ErrorCode::kUnsupported,
+                  "--place: the blocks of --sums tree lie in the device's memory. hint: --sums "
+                  "running");
+  }
   if (q.machine.query().host() != nullptr) return Status();
   return Status(ErrorCode::kUnsupported,
                 fmt::format("--place is '{}'; {} has no memory beside its host's, or is not here. "

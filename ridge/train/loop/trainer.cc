@@ -413,7 +413,7 @@ Status TrainRun::Refuse() {
 Status TrainRun::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
-  options_.threads = std::max(machine_.backend->threads(), machine_.inter_op.streams);
+  options_.threads = std::max(machine_.threads(), machine_.inter_op.streams);
   const std::string run = resume_ ? options_.out : started_from_;
   if (source_.empty()) source_ = resume_ ? options_.out : options_.model;
   RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), source_, run));
@@ -543,7 +543,8 @@ Result<CheckpointState> TrainRun::StartState() {
   RIDGE_ASSIGN_OR_RETURN(state.data,
                          DigestData(data_.train, data_.validation, data_.test, data_.bad_records));
   state.cpu = machine_.profile.id;
-  state.threads = machine_.backend->threads();
+  state.libraries = machine_.libraries;
+  state.threads = machine_.threads();
   state.ridge_version = kRidgeVersion;
   if (resume_) RIDGE_RETURN_IF_ERROR(GoOn(state));
   state.schedule = {options_.schedule, fixed_rate_.value_or(options_.lr), options_.warmup,
@@ -729,7 +730,8 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   }
   summary.ridge_version = kRidgeVersion;
   summary.device = machine_.profile.name;
-  summary.threads = machine_.backend->threads();
+  summary.libraries = machine_.libraries;
+  summary.threads = machine_.threads();
   return Status();
 }
 

@@ -48,6 +48,8 @@ struct Machine {
   GradientOverlap overlap = GradientOverlap::kOff;  // `--overlap`
   VirtualCompute* compute = nullptr;                // not owned; nullptr: kernels run
   CounterSource* counters = nullptr;                // not owned; nullptr: the device tells nothing
+  // Beside the program's own code and the device, what bits depend on: "cuDNN 9.19.0".
+  std::vector<std::string> libraries = {};
   DeviceBytesLog* bytes = nullptr;                  // not owned; nullptr: its memory is the host's
   int64_t recorded_run_bytes = 0;                   // of RecordedBytes
 
@@ -59,6 +61,10 @@ struct Machine {
   bool adds_in_tree() const { return ranks > 1 || communicator != nullptr; }
 
   bool is_here() const { return backend != nullptr; }
+  // Of the cores that run kernels; of a GPU without any there 1.  REQUIRES: is_here().
+  int threads() const {
+    return backend->host() != nullptr ? backend->host()->threads() : backend->threads();
+  }
   // Plans count the bytes of this process; else those of the device.
   bool in_host_memory() const { return is_here() && !backend->device().used_bytes(); }
   // Of the host's memory, what plans count.

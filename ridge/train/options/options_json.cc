@@ -85,6 +85,8 @@ bool MayGoOn(const OptionInfo& option, const T& before, const T& now) {
       return true;
     case OnResume::kSameOrAuto:
       if constexpr (std::is_same_v<T, std::string>) return now == before || now == "auto";
+      if constexpr (std::is_same_v<T, std::vector<std::string>>)
+        return now == before || now == T{"auto"};
       [[fallthrough]];
     case OnResume::kSame:
       return now == before;

@@ -132,6 +132,8 @@ CheckpointState ReadState(const Json& json) {
   state.options_json = json.at("options").dump(2) + "\n";
   state.kernels_sha256 = json.at("kernels_sha256").get<std::string>();
   state.cpu = json.at("cpu").get<std::string>();
+  if (json.contains("libraries"))
+    state.libraries = json.at("libraries").get<std::vector<std::string>>();
   state.threads = json.at("threads").get<int64_t>();
   state.ridge_version = json.at("ridge_version").get<std::string>();
   state.parameters = ReadDigest(json.at("parameters"));
@@ -160,6 +162,7 @@ std::string CheckpointStateToJson(const CheckpointState& state) {
   json["kernels_sha256"] = state.kernels_sha256;
   json["data"] = DataJson(state.data);
   json["cpu"] = state.cpu;
+  if (!state.libraries.empty()) json["libraries"] = state.libraries;
   json["threads"] = state.threads;
   json["ridge_version"] = state.ridge_version;
   json["parameters"] = DigestJson(state.parameters);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ridge/core/safetensors.h"
 #include "ridge/core/status.h"
@@ -49,6 +50,8 @@ struct CheckpointState {
   std::string kernels_sha256;  // of the plan's kernel choices
   DataDigest data;             // empty in checkpoints of versions without it
   std::string cpu;             // DeviceProfile::id
+  // Machine::libraries; empty in checkpoints of versions without it.
+  std::vector<std::string> libraries;
   int64_t threads = 0;
   std::string ridge_version;
   FileDigest parameters, state;  // of the two other files

@@ -1,6 +1,9 @@
 #include "ridge/train/store/run_difference.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "ridge/train/options/options.h"
 
@@ -23,6 +26,21 @@ std::string MeshDifference(const CheckpointState& now, const CheckpointState& th
   return fmt::format("{}; the run has used {}", MeshOf(*given), MeshOf(*used));
 }
 
+std::string WithoutThoseOf(const std::vector<std::string>& all,
+                           const std::vector<std::string>& others) {
+  std::vector<std::string> left;
+  for (const std::string& one : all) {
+    if (std::find(others.begin(), others.end(), one) == others.end()) left.push_back(one);
+  }
+  return left.empty() ? "no other library" : fmt::format("{}", fmt::join(left, ", "));
+}
+
+std::string LibraryDifference(const CheckpointState& now, const CheckpointState& then) {
+  if (then.libraries.empty() || then.libraries == now.libraries) return "";
+  return fmt::format("{}; the run has used {}", WithoutThoseOf(now.libraries, then.libraries),
+                     WithoutThoseOf(then.libraries, now.libraries));
+}
+
 std::string DataName(const CheckpointState& state) {
   const Result<TrainOptions> options = OptionsFromJson(state.options_json, "this run");
   return options.ok() ? options->data : "the data";
@@ -35,7 +53,8 @@ std::string RunDifference(const CheckpointState& now, const CheckpointState& the
     return other;
   if (then.threads != now.threads)
     return fmt::format("{} threads; the run has used {}", now.threads, then.threads);
-  if (then.cpu != now.cpu) return fmt::format("CPU '{}'; the run has used '{}'", now.cpu, then.cpu);
+  if (then.cpu != now.cpu) return fmt::format("device '{}'; the run has used '{}'", now.cpu, then.cpu);
+  if (std::string other = LibraryDifference(now, then); !other.empty()) return other;
   if (std::string mesh = MeshDifference(now, then); !mesh.empty()) return mesh;
   if (then.kernels_sha256 == now.kernels_sha256) return "";
   return fmt::format("other kernels than the run (ridge {} then, {} now)", then.ridge_version,

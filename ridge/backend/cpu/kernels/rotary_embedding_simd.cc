@@ -1,4 +1,4 @@
-// rotary_embedding: f32 and bf16, computed in f32.  Threads share the rows.
+// rotary_embedding: f32 and bf16, computed in f32; tables of bf16 or f32.  Threads share the rows.
 #include <algorithm>
 
 #include "ridge/backend/cpu/kernel_def.h"
@@ -18,14 +18,17 @@
 namespace ridge::cpu {
 
 // One row of x and its tables; the second numbers of the pairs have theirs `apart` behind.
-template <typename T>
+template <typename T, typename Table>
 struct RotaryRow {
   const T* x;
-  const T* cos;
-  const T* sin;
+  const Table* cos;
+  const Table* sin;
   int64_t cos_apart, sin_apart;
   T* y;
 };
+using F32Row = RotaryRow<float, float>;
+using BF16Row = RotaryRow<uint16_t, uint16_t>;
+using BF16RowOfF32Tables = RotaryRow<uint16_t, float>;
 
 }  // namespace ridge::cpu
 #endif
@@ -35,8 +38,8 @@ namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 
 // Pairs x[i], x[half + i].
-template <typename T>
-void TurnHalves(const RotaryRow<T>& row, size_t half) {
+template <typename Row>
+void TurnHalves(const Row& row, size_t half) {
   const size_t lanes = hn::Lanes(D());
   for (size_t i = 0; i < half; i += lanes) {
     const size_t n = HWY_MIN(lanes, half - i);
@@ -49,8 +52,9 @@ void TurnHalves(const RotaryRow<T>& row, size_t half) {
   }
 }
 
-void TurnHalvesF32(const RotaryRow<float>& row, size_t half) { TurnHalves(row, half); }
-void TurnHalvesBF16(const RotaryRow<uint16_t>& row, size_t half) { TurnHalves(row, half); }
+void TurnF32(const F32Row& row, size_t half) { TurnHalves(row, half); }
+void TurnBF16(const BF16Row& row, size_t half) { TurnHalves(row, half); }
+void TurnBF16ByF32(const BF16RowOfF32Tables& row, size_t half) { TurnHalves(row, half); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace ridge::cpu
@@ -60,14 +64,14 @@ HWY_AFTER_NAMESPACE();
 namespace ridge::cpu {
 namespace {
 
-HWY_EXPORT(TurnHalvesF32);
-HWY_EXPORT(TurnHalvesBF16);
+HWY_EXPORT(TurnF32);
+HWY_EXPORT(TurnBF16);
+HWY_EXPORT(TurnBF16ByF32);
 
-void TurnHalves(const RotaryRow<float>& row, size_t half) {
-  HWY_DYNAMIC_DISPATCH(TurnHalvesF32)(row, half);
-}
-void TurnHalves(const RotaryRow<uint16_t>& row, size_t half) {
-  HWY_DYNAMIC_DISPATCH(TurnHalvesBF16)(row, half);
+void TurnHalves(const F32Row& row, size_t half) { HWY_DYNAMIC_DISPATCH(TurnF32)(row, half); }
+void TurnHalves(const BF16Row& row, size_t half) { HWY_DYNAMIC_DISPATCH(TurnBF16)(row, half); }
+void TurnHalves(const BF16RowOfF32Tables& row, size_t half) {
+  HWY_DYNAMIC_DISPATCH(TurnBF16ByF32)(row, half);
 }
 
 float ToFloat(float x) { return x; }
@@ -76,12 +80,12 @@ void Store(float x, float* to) { *to = x; }
 void Store(float x, uint16_t* to) { *to = FloatToBF16(x); }
 
 // Pairs x[2i], x[2i + 1]; a table with a number for each pair steps by 1, else by 2.
-template <typename T>
-void TurnNeighbours(const RotaryRow<T>& row, size_t half) {
+template <typename T, typename Table>
+void TurnNeighbours(const RotaryRow<T, Table>& row, size_t half) {
   const size_t cos_step = row.cos_apart == 0 ? 1 : 2, sin_step = row.sin_apart == 0 ? 1 : 2;
   for (size_t i = 0; i < half; ++i) {
     const float x1 = ToFloat(row.x[2 * i]), x2 = ToFloat(row.x[2 * i + 1]);
-    const T *cos = row.cos + i * cos_step, *sin = row.sin + i * sin_step;
+    const Table *cos = row.cos + i * cos_step, *sin = row.sin + i * sin_step;
     Store(x1 * ToFloat(cos[0]) - x2 * ToFloat(sin[0]), row.y + 2 * i);
     Store(x2 * ToFloat(cos[row.cos_apart]) + x1 * ToFloat(sin[row.sin_apart]), row.y + 2 * i + 1);
   }
@@ -109,8 +113,8 @@ class TableRows {
   Dims rows_, strides_;
 };
 
-template <typename T>
-class RotaryKernel : public HostKernel<RotaryKernel<T>> {
+template <typename T, typename Table>
+class RotaryKernel : public HostKernel<RotaryKernel<T, Table>> {
  public:
   RotaryKernel(const OpCall& call, int threads)
       : cos_(call.inputs[0].dims, call.inputs[1].dims),
@@ -126,12 +130,12 @@ class RotaryKernel : public HostKernel<RotaryKernel<T>> {
     ParallelFor(threads_, rows_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const int64_t at = 2 * half_ * r;
-        const RotaryRow<T> row{static_cast<const T*>(b.inputs[0]) + at,
-                               static_cast<const T*>(b.inputs[1]) + cos_.At(r),
-                               static_cast<const T*>(b.inputs[2]) + sin_.At(r),
-                               cos_apart_,
-                               sin_apart_,
-                               static_cast<T*>(b.outputs[0]) + at};
+        const RotaryRow<T, Table> row{static_cast<const T*>(b.inputs[0]) + at,
+                                      static_cast<const Table*>(b.inputs[1]) + cos_.At(r),
+                                      static_cast<const Table*>(b.inputs[2]) + sin_.At(r),
+                                      cos_apart_,
+                                      sin_apart_,
+                                      static_cast<T*>(b.outputs[0]) + at};
         const auto pairs = static_cast<size_t>(half_);
         interleaved_ ? TurnNeighbours(row, pairs) : TurnHalves(row, pairs);
       }
@@ -154,8 +158,15 @@ class RotaryKernel : public HostKernel<RotaryKernel<T>> {
 };
 
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  if (q.call.inputs[0].dtype == DType::kBF16) return MakeKernel<RotaryKernel<uint16_t>>(q, choice);
-  return MakeKernel<RotaryKernel<float>>(q, choice);
+  if (q.call.inputs[0].dtype == DType::kF32)
+    return MakeKernel<RotaryKernel<float, float>>(q, choice);
+  if (q.call.inputs[1].dtype == DType::kF32)
+    return MakeKernel<RotaryKernel<uint16_t, float>>(q, choice);
+  return MakeKernel<RotaryKernel<uint16_t, uint16_t>>(q, choice);
+}
+
+const char* RefuseUnequalTables(const CandidateQuery& q) {
+  return q.call.inputs[1].dtype == q.call.inputs[2].dtype ? nullptr : refusal::kDType;
 }
 
 }  // namespace
@@ -164,7 +175,7 @@ KernelDef RotaryEmbeddingKernelDef() {
   return {.name = "cpu.rotary_embedding",
           .ops = {"rotary_embedding"},
           .dtypes = {DType::kF32, DType::kBF16},
-          .one_dtype = true,
+          .refuse = RefuseUnequalTables,
           .make = Make};
 }
 

@@ -84,7 +84,7 @@ class MatmulLibrary : public KernelLibrary {
         library_(std::move(library)),
         search_(std::move(search)),
         tf32_(tf32),
-        version_(fmt::format("cuBLASLt {} ({})", library_.version, library_.path)) {}
+        version_(fmt::format("cuBLASLt {}", library_.version)) {}
   ~MatmulLibrary() override {
     if (handle_ != nullptr && device_.context().Enter().ok()) library_.Destroy(handle_);
   }
@@ -94,6 +94,7 @@ class MatmulLibrary : public KernelLibrary {
   }
 
   const std::string& version() const override { return version_; }
+  const std::string& path() const override { return library_.path; }
   bool Knows(const OpDef& op) const override { return op.name == "matmul"; }
   bool Makes(const KernelChoice& choice) const override { return choice.kernel == kKernelName; }
 
@@ -119,7 +120,7 @@ class MatmulLibrary : public KernelLibrary {
         answer.BiasBytes() + answer.workspace_bytes != choice.workspace_bytes) {
       return Status(ErrorCode::kUnsupported,
                     fmt::format("{}: {} chooses otherwise than when it was planned: {}", call.where,
-                                version_, answer.refusal));
+                                VersionAndPath(*this), answer.refusal));
     }
     auto kernel = std::make_unique<MatmulKernel>(device_.context(), library_, handle_, answer);
     std::unique_ptr<Kernel> narrow_bias;

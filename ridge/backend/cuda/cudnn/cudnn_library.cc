@@ -63,6 +63,7 @@ class CudnnLibrary : public KernelLibrary {
       : context_(context), session_(std::move(session)), tf32_(tf32) {}
 
   const std::string& version() const override { return session_->version(); }
+  const std::string& path() const override { return session_->path(); }
   bool Knows(const OpDef& op) const override { return IsAttention(op) || IsConv(op); }
   // cuDNN refuses convolutions of 16-bit operands with f32 results.
   bool GivesF32Sums(const OpDef& op) const override { return !IsConv(op); }
@@ -90,7 +91,7 @@ class CudnnLibrary : public KernelLibrary {
           std::make_unique<CudnnKernel>(context_, answer.plan, answer.asked));
     return Status(ErrorCode::kUnsupported,
                   fmt::format("{}: {} has no {} of {} bytes of workspace for it", call.where,
-                              session_->version(), choice.kernel, choice.workspace_bytes));
+                              VersionAndPath(*this), choice.kernel, choice.workspace_bytes));
   }
 
  private:

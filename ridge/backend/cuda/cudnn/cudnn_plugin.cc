@@ -45,21 +45,21 @@ Result<std::shared_ptr<CudnnSession>> CudnnSession::Open(const LibrarySearch& se
                                  error.data(), static_cast<int64_t>(error.size()));
   const Status parts = CheckCudnnParts(cudnn, parts_before);  // the reason, if it has failed
   std::shared_ptr<CudnnSession> session;
-  if (opened != nullptr) session.reset(new CudnnSession(*api, opened));
+  if (opened != nullptr) session.reset(new CudnnSession(*api, opened, cudnn.path));
   RIDGE_RETURN_IF_ERROR(parts);
   if (session == nullptr) return NotHere(fmt::format("{}: {}", cudnn.path, error.data()));
-  RIDGE_RETURN_IF_ERROR(session->CheckVersion(cudnn.path));
+  RIDGE_RETURN_IF_ERROR(session->CheckVersion());
   return session;
 }
 
-Status CudnnSession::CheckVersion(const std::string& path) {
+Status CudnnSession::CheckVersion() {
   const int64_t version = api_.version(session_);
-  version_ = fmt::format("cuDNN {} ({})", VersionText(version), path);
+  version_ = "cuDNN " + VersionText(version);
   if (version >= kLeastCudnn) return Status();
   return NotHere(
-      fmt::format("{} is cuDNN {}; {} is the least. hint: pip install "
-                  "nvidia-cudnn-cu13, or set {} to its folder",
-                  path, VersionText(version), VersionText(kLeastCudnn), "RIDGE_CUDA_PATH"));
+      fmt::format("{} is {}; {} is the least. hint: pip install nvidia-cudnn-cu13, or set {} to "
+                  "its folder",
+                  path_, version_, VersionText(kLeastCudnn), "RIDGE_CUDA_PATH"));
 }
 
 CudnnSession::~CudnnSession() { api_.close(session_); }

@@ -46,18 +46,20 @@ class CudnnSession : public std::enable_shared_from_this<CudnnSession> {
   CudnnSession(const CudnnSession&) = delete;
   CudnnSession& operator=(const CudnnSession&) = delete;
 
-  // "cuDNN 9.14.0 (/usr/lib/x86_64-linux-gnu/libcudnn.so.9)"
-  const std::string& version() const { return version_; }
+  const std::string& version() const { return version_; }  // "cuDNN 9.14.0"
+  const std::string& path() const { return path_; }  // "/usr/lib/x86_64-linux-gnu/libcudnn.so.9"
   // Fails with kUnsupported and cuDNN's reason.
   Result<std::shared_ptr<CudnnPlan>> Make(const RidgeCudnnQuestion& question);
 
  private:
   friend class CudnnPlan;
-  CudnnSession(const RidgeCudnnApi& api, void* session) : api_(api), session_(session) {}
-  Status CheckVersion(const std::string& path);
+  CudnnSession(const RidgeCudnnApi& api, void* session, std::string path)
+      : api_(api), session_(session), path_(std::move(path)) {}
+  Status CheckVersion();
 
   const RidgeCudnnApi& api_;
   void* const session_;
+  const std::string path_;
   std::string version_;
 };
 

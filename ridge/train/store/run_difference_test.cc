@@ -1,0 +1,39 @@
+#include "ridge/train/store/run_difference.h"
+
+#include <gtest/gtest.h>
+
+namespace ridge {
+namespace {
+
+CheckpointState StateWith(std::vector<std::string> libraries) {
+  CheckpointState state;
+  state.cpu = "cuda-nvidia-h200";
+  state.libraries = std::move(libraries);
+  return state;
+}
+
+TEST(RunDifferenceTest, NamesTheLibrariesThatChanged) {
+  const CheckpointState then = StateWith({"NVRTC 13.0", "cuBLASLt 13.1.0", "cuDNN 9.19.0"});
+  EXPECT_EQ(RunDifference(then, then), "");
+  EXPECT_EQ(
+      RunDifference(StateWith({"NVRTC 13.0", "cuBLASLt 13.2.0", "cuDNN 9.20.0"}), then),
+      "cuBLASLt 13.2.0, cuDNN 9.20.0; the run has used cuBLASLt 13.1.0, cuDNN 9.19.0");
+  EXPECT_EQ(RunDifference(StateWith({"NVRTC 13.0", "cuBLASLt 13.1.0"}), then),
+            "no other library; the run has used cuDNN 9.19.0");
+  EXPECT_EQ(RunDifference(then, StateWith({"NVRTC 13.0", "cuBLASLt 13.1.0"})),
+            "cuDNN 9.19.0; the run has used no other library");
+}
+
+TEST(RunDifferenceTest, OfACheckpointWithoutLibrariesNothingIsKnown) {
+  EXPECT_EQ(RunDifference(StateWith({"NVRTC 13.0"}), StateWith({})), "");
+}
+
+TEST(RunDifferenceTest, NamesTheDevice) {
+  CheckpointState now = StateWith({});
+  now.cpu = "cuda-nvidia-a100";
+  EXPECT_EQ(RunDifference(now, StateWith({})),
+            "device 'cuda-nvidia-a100'; the run has used 'cuda-nvidia-h200'");
+}
+
+}  // namespace
+}  // namespace ridge
