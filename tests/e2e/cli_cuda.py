@@ -208,12 +208,6 @@ class Cuda(RidgeTest):
         self.assertEqual([of["wrong_words"] for of in result["patterns"]], [0] * 4)
         self.assertIsNone(result["uncorrected_errors"])
 
-    def test_a_gpu_that_is_lost_in_a_run_ends_it_with_the_drivers_error(self):
-        done = self.train("--device", "cuda", "--out", "run",
-                          RIDGE_FAKE_CUDA_FAIL="cuMemcpyDtoHAsync:5:719")
-        self.assertEqual(done.returncode, 6, done.stderr)
-        self.assertIn("CUDA_ERROR_LAUNCH_FAILED (719)", done.stderr)
-
     def test_a_gpu_is_measured_and_later_plans_take_its_rates(self):
         env = {**FAKE_GPU, "XDG_CACHE_HOME": self.path("cache")}
         done = self.ridge("bench", "device", "--device", "cuda", "--quick", "--json", env=env)
@@ -307,18 +301,6 @@ class Cuda(RidgeTest):
         kernels = {node["kernel"].split("/")[0] for node in json.loads(done.stdout)["nodes"]
                    if "attention" in node["op"]}
         self.assertEqual(kernels, {"cudnn.attention", "cudnn.attention_grad"})
-
-    def test_two_cudnns_are_refused_before_the_run(self):
-        part = self.path("libcudnn_ops.so.9")
-        shutil.copy(f"{FAKE_CUDA}/libcudart.so.13", part)
-        done = self.train("--device", "cuda", "--out", "run", RIDGE_FAKE_CUDNN_PART=part)
-        self.assertEqual(done.returncode, 6, done.stderr)
-        self.assertIn(f"two cuDNNs are mixed: {FAKE_CUDA}/libcudnn.so.9 has opened {part}", done.stderr)
-
-    def test_what_does_not_fit_a_gpu_is_refused_before_the_first_step(self):
-        done = self.train("--device", "cuda", "--device-memory", "1MiB", "--out", "run")
-        self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("Test GPU 0 has 1.00 MiB", done.stderr)
 
     def test_a_gpu_that_is_not_there_is_named(self):
         for words, sentence in [
