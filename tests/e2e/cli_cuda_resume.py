@@ -65,7 +65,7 @@ class Resumed(RidgeTest):
             words = ["--resume", "cut", "-q"] if resume else [*MODEL, *steps, "--out", "cut"]
             process = self.start("train", *words, env=FAKE_GPU)
             try:
-                process.communicate(timeout=chance.uniform(0.1, 1.5) if kills < 8 else 60)
+                process.communicate(timeout=chance.uniform(0.1, 1.5) if kills < 5 else 60)
                 self.assertEqual(process.returncode, 0)
             except subprocess.TimeoutExpired:
                 process.kill()
