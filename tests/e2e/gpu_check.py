@@ -51,7 +51,8 @@ class GpuCheck(RidgeTest):
     def promises(self, told, **limits):
         """The part's exit code and line, for what a model's timing told."""
         with open(self.path("share/ridge/gpu_check.sh")) as file:
-            program = re.search(r"<<'PYTHON'\n(import json, os, sys\n.*?)\nPYTHON\n", file.read(), re.DOTALL)[1]
+            program = re.search(r"<<'PYTHON'\n(import json, os, sys\n.*?)\nPYTHON\n", file.read(),
+                                re.DOTALL)[1]
         self.write("told.json", json.dumps(told))
         env = environment({"BYTES_OFF": "0.02", "STEP_OFF": "0.1", "FIRST_STEP_S": "5", **limits})
         done = subprocess.run(["python3", "-c", program, "told.json"], cwd=self.folder, env=env, text=True,
