@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a GPU can tell, in ten minutes: driver, kernels, trainings, equal bits, times.
+# What a GPU can tell, in ten minutes: driver, kernels, trainings, equal bits, times, and whether plans keep
+# what they promise.
 #
 #   tools/gpu_check.sh                 records go to build/gpu_check; PRESET=release has the program
 #   bash share/ridge/gpu_check.sh      of an installed ridge: records go to gpu_check; without the
@@ -7,6 +8,9 @@
 #   MODELS="cnn:64" SMALL=mlp STEPS=5 PRECISION=f32 PEER= tools/gpu_check.sh
 #
 # PEER is a Python with PyTorch, beside which the models are timed: python3, if it has one.
+# A model's plan keeps its promises when what was measured is at most so far from it; "": not judged
+#   BYTES_OFF=0.02 STEP_OFF=0.1     memory and seconds a step, as shares
+#   FIRST_STEP_S=5                  seconds until the first step is done
 #
 # It changes no setting of the GPU.  A part that fails stops no other; the exit code is that of all.
 set -u
@@ -18,8 +22,9 @@ else
   bin=build/${PRESET:-release}/bin peer_script=bench/peers/bench_gpu_torch.py out=${OUT:-build/gpu_check}
 fi
 MODELS=${MODELS-gpt2:8 bert_large:32 resnet50:256}
+BYTES_OFF=${BYTES_OFF-0.02} STEP_OFF=${STEP_OFF-0.1} FIRST_STEP_S=${FIRST_STEP_S-5}
 STEPS=${STEPS:-30} PRECISION=${PRECISION:-bf16} PEER=${PEER-python3}
-export RIDGE_SOURCE_DIR=$PWD bin out STEPS PRECISION PEER
+export RIDGE_SOURCE_DIR=$PWD bin out STEPS PRECISION PEER BYTES_OFF STEP_OFF FIRST_STEP_S
 failed=0
 mkdir -p "$out"
 : > "$out/summary"
@@ -44,6 +49,21 @@ twice() {
   "$bin/ridge" train --resume "$out/resumed" --steps "$STEPS" -q || return 1
   grep -h parameters_sha256 "$out"/{first,second,resumed}/summary.json | sort | uniq -c | tee "$out/hashes"
   [ "$(wc -l < "$out/hashes")" = 1 ]
+}
+# A run that is killed after its first checkpoint and resumed: the parameters of one that was not.
+killed() {
+  local first=$((STEPS * 4))
+  local words=(train "$1" --data synthetic --device cuda --steps $((STEPS * 40)) --checkpoint-every "$first" --keep 10 -q)
+  rm -rf "$out"/{whole,killed}
+  "$bin/ridge" "${words[@]}" --out "$out/whole" || return 1
+  "$bin/ridge" "${words[@]}" --out "$out/killed" &
+  local run=$!
+  until [ -e "$out/killed/checkpoints/step-$first" ] || ! kill -0 "$run"; do sleep 0.02; done
+  kill -9 "$run"
+  wait "$run"
+  [ -e "$out/killed/summary.json" ] && echo "it ended before it was killed"
+  "$bin/ridge" train --resume "$out/killed" -q || return 1
+  "$bin/ridge" compare "$out/whole" "$out/killed"
 }
 # The optimizer's state on the host: the same parameters.
 offloaded() {
@@ -83,8 +103,38 @@ print(f"loss on the GPU {gpu}, on the CPU {other}")
 sys.exit(abs(gpu - other) > 1e-3 * abs(other))
 PYTHON
 }
+# What a command prints is a file, too.
+kept() {  # FILE COMMAND...
+  set -o pipefail
+  "${@:2}" | tee "$out/$1"
+}
+promises() {  # FILE...
+  python3 - "$@" <<'PYTHON'
+import json, os, sys
 
-export -f twice offloaded placed ranks beside_cpu same_loss
+def limit(name):
+    return float(os.environ[name] or "inf")
+
+def row(told):
+    planned, measured, first = told["planned"], told["measured"], told["first_step_s"]
+    off = {name: planned[name] / measured[name] - 1 for name in ("peak_bytes", "step_s")}
+    verdict = told["device_bytes"]["verdict"]
+    kept = (verdict == "proven" and abs(off["peak_bytes"]) <= limit("BYTES_OFF") and
+            abs(off["step_s"]) <= limit("STEP_OFF") and first < limit("FIRST_STEP_S"))
+    print(f"{told['model']} {told['batch']}: {measured['peak_bytes'] / 2**20:.0f} MiB, planned "
+          f"{off['peak_bytes']:+.1%}, {verdict}; {measured['step_s'] * 1e3:.3g} ms a step, planned "
+          f"{off['step_s']:+.1%}; first step after {first:.2f} s{'' if kept else ': not kept'}")
+    return kept
+
+all_kept = True
+for name in sys.argv[1:]:
+    with open(name) as file:
+        all_kept &= row(json.load(file))
+sys.exit(not all_kept)
+PYTHON
+}
+
+export -f twice killed kept promises offloaded placed ranks beside_cpu same_loss
 
 if ! "$bin/ridge" plan mlp:hidden=8,layers=1 --device cuda > "$out/open.log" 2>&1; then
   tail -n 1 "$out/open.log"
@@ -101,6 +151,7 @@ else
   echo "driver, kernels: not tested, an installed ridge has no tests" | tee -a "$out/summary"
 fi
 part 60 twice twice "$small"
+part 60 killed killed "$small"
 part 60 offloaded offloaded "$small"
 part 60 placed placed "$small"
 gpus=$("$bin/ridge" doctor | grep -c '^ *cuda:[0-9]')
@@ -110,10 +161,14 @@ else
   echo "ranks: not run, one GPU is here" | tee -a "$out/summary"
 fi
 part 60 beside_cpu beside_cpu "$small"
+part 120 bench_device kept bench_device.json "$bin/ridge" bench device --device cuda --dry-run --json
+timed=()
 for model in $MODELS; do
-  part 60 "bench_${model%%:*}" "$bin/ridge" bench step "${model%%:*}" --batch "${model##*:}" \
-    --precision "$PRECISION" --steps "$STEPS" --device cuda --json
+  timed+=("$out/step_${model%%:*}.json")
+  part 60 "bench_${model%%:*}" kept "step_${model%%:*}.json" "$bin/ridge" bench step "${model%%:*}" \
+    --batch "${model##*:}" --precision "$PRECISION" --steps "$STEPS" --device cuda --json
 done
+part 20 promises promises "${timed[@]}"
 if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
   for model in $MODELS; do
     for mode in eager compile; do
@@ -124,6 +179,7 @@ if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
 else
   echo "peer not available" | tee -a "$out/summary"
 fi
-tail -n 3 "$out"/{kernels,twice,offloaded,placed,ranks,beside_cpu}.log 2> "$out/none.log"
-tail -q -n 1 "$out"/bench_*.log "$out"/peer_*.log 2> "$out/none.log"
+tail -n 3 "$out"/{kernels,twice,killed,offloaded,placed,ranks,beside_cpu}.log 2> "$out/none.log"
+cat "$out/promises.log"
+tail -q -n 1 "$out"/step_*.json "$out"/peer_*.log 2> "$out/none.log"
 exit $failed

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of check_layers.py, cpp_functions.py, size_report.py, make_dist.py, cmake/unity.py,
+"""Tests of binary_check.py, check_layers.py, cpp_functions.py, size_report.py, make_dist.py, cmake/unity.py,
 bench/results_table.py and the texts of tests/generate/planted_bugs.py."""
 import contextlib
 import io
@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "generate"))
 
+import binary_check
 import check_layers
 import make_dist
 import planted_bugs
@@ -287,6 +288,22 @@ class PlantedBugs(unittest.TestCase):
                 path = ROOT / bug.file
                 self.assertTrue(path.exists(), bug.file)
                 self.assertEqual(path.read_text(encoding="utf-8").count(bug.right), 1, bug.file)
+
+
+class BinaryCheck(unittest.TestCase):
+    def test_libraries_of_nvidia_are_known_by_their_names(self):
+        foreign = ["libcuda.so.1", "libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2",
+                   "libnvrtc.so.13", "libnvidia-ml.so.1"]
+        others = ["libc.so.6", "libdnnl.so.3", "libridge_cudnn.so", "libnuma.so.1"]
+        self.assertEqual(binary_check.nvidia([*foreign, *others]), foreign)
+
+    def test_symbols_are_counted_once_an_address(self):
+        listing = ("0000000000001000 0000000000000010 T ridge::cuda::LoadDriver()\n"
+                   "0000000000001000 0000000000000010 W ridge::cuda::LoadDriver() [clone]\n"
+                   "0000000000002000 0000000000000020 W std::vector<ridge::cuda::Gpu>::~vector()\n"
+                   "0000000000003000 0000000000000040 T ridge::Planner::Plan()\n"
+                   "                 U dlopen\n")
+        self.assertEqual(binary_check.symbol_bytes(listing), (0x30, 2))
 
 
 if __name__ == "__main__":

@@ -111,13 +111,18 @@ class RidgeTest(unittest.TestCase):
         return self.read_json(f"{out}/summary.json")
 
 
-def build_failing_disk():
-    """A library for LD_PRELOAD: reads of files named *failing* from byte FAIL_AT on give EIO."""
-    shim = os.path.join(os.path.dirname(RIDGE), f"failing_disk-{os.getpid()}.so")
+def build_shim(name):
+    """tests/e2e/NAME.c as a library for LD_PRELOAD."""
+    shim = os.path.join(os.path.dirname(RIDGE), f"{name}-{os.getpid()}.so")
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim,
-                    os.path.join(SOURCE, "tests/e2e/failing_disk.c"), "-ldl"], check=True)
+                    os.path.join(SOURCE, f"tests/e2e/{name}.c"), "-ldl"], check=True)
     atexit.register(lambda: os.path.exists(shim) and os.remove(shim))
     return shim
+
+
+def build_failing_disk():
+    """A library for LD_PRELOAD: reads of files named *failing* from byte FAIL_AT on give EIO."""
+    return build_shim("failing_disk")
 
 
 def idx_bytes(type_code, dims, data):

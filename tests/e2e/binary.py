@@ -1,0 +1,43 @@
+"""What the program is made of: no library of NVIDIA's is needed or opened without --device cuda, and the CUDA
+backend is small (tools/binary_check.py)."""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from _ridge import FAKE_CUDA, RIDGE, SMALL, SOURCE, RidgeTest
+
+sys.path.insert(0, os.path.join(SOURCE, "tools"))
+import binary_check  # pylint: disable=wrong-import-position
+
+
+class Binary(RidgeTest):
+    def test_no_library_of_nvidias_is_needed_and_the_backend_is_below_3_mb(self):
+        done = subprocess.run([sys.executable, os.path.join(SOURCE, "tools/binary_check.py"), RIDGE],
+                              text=True, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^CUDA backend: [0-2]\.\d\d MB \(\d{3,} symbols, .*\); libraries of "
+                                      r"NVIDIA's needed: 0\n$")
+
+    def opened(self, *words):
+        """Names of the libraries that a run opens, where it could find all of NVIDIA's."""
+        done = self.ridge(*words, env={"RIDGE_CUDA_PATH": FAKE_CUDA, "LD_DEBUG": "files"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {os.path.basename(name) for name in re.findall(r"file=(\S+)", done.stderr)}
+
+    def test_nothing_of_nvidias_is_opened_without_a_gpu_that_was_asked_for(self):
+        for words in (["--version"], ["models"], ["plan", "mlp"], ["plan", "mlp", "--on", "h100-sxm"],
+                      ["train", *SMALL, "--steps", "1", "--out", "run"], ["eval", "run", *SMALL[1:3]]):
+            opened = self.opened(*words)
+            self.assertIn("libc.so.6", opened)
+            self.assertEqual(binary_check.nvidia(sorted(opened)), [], words)
+            self.assertNotIn("libridge_cudnn.so", opened, words)
+
+    def test_a_gpu_that_was_asked_for_opens_them(self):
+        opened = self.opened("plan", "mlp:hidden=8", "--device", "cuda")
+        self.assertLessEqual({"libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libcudnn.so.9"}, opened)
+
+
+if __name__ == "__main__":
+    unittest.main()

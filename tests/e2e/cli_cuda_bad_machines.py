@@ -1,0 +1,171 @@
+"""Machines that cannot run a GPU, and GPUs that are lost: the sentence, the exit code, and what is left of
+the run.  On a driver that runs on the host."""
+import os
+import shutil
+import unittest
+
+from _ridge import FAKE_CUDA, FAKE_GPU, RidgeTest, build_shim
+
+MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--batch", "4",
+         "--device", "cuda"]
+LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
+LOST = "CUDA_ERROR_LAUNCH_FAILED (719)"
+
+
+class Machine(RidgeTest):
+    def told(self, verb, *words, **variables):
+        """The exit code and the last line of stderr."""
+        done = self.ridge(verb, *MODEL, *words, env={**FAKE_GPU, **variables})
+        return done.returncode, done.stderr.splitlines()[-1]
+
+    def both(self, code, sentence, **variables):
+        """A training and a plan end alike, and the training leaves no run folder."""
+        for verb in ("train", "plan"):
+            with self.subTest(sentence, verb=verb):
+                words = ["--steps", "4", "--out", "run"] if verb == "train" else []
+                self.assertEqual(self.told(verb, *words, **variables), (code, f"ridge: {sentence}"))
+        self.assertFalse(os.path.exists(self.path("run")))
+
+
+class Drivers(Machine):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.shim = build_shim("absent_library")
+
+    def test_no_driver(self):
+        self.both(6, "no NVIDIA driver: libcuda.so.1 is not found; a GPU's plan can be made here, not "
+                     "run. hint: install NVIDIA's driver 580 or newer",
+                  RIDGE_CUDA_PATH="", LD_PRELOAD=self.shim, ABSENT="libcuda.so")
+
+    def test_a_folder_without_a_driver(self):
+        self.both(6, f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: cannot open "
+                     "shared object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and "
+                     "the system's driver is taken", RIDGE_CUDA_PATH=self.folder)
+
+    def test_the_stub_of_a_toolkit(self):
+        """Some versions say so when they are asked for theirs, others when they are to begin."""
+        shutil.copy(LIBRARY, self.folder)
+        for call in ("cuDriverGetVersion:1:34", "cuInit:1:34"):
+            self.both(6, f"{self.folder}/libcuda.so.1 is the stub of a CUDA toolkit, for linking "
+                         "programs; it drives no GPU. hint: unset RIDGE_CUDA_PATH",
+                      RIDGE_CUDA_PATH=self.folder, RIDGE_FAKE_CUDA_FAIL=call)
+
+    def test_a_driver_that_is_too_old(self):
+        self.both(6, f"{LIBRARY} is of a driver for CUDA 12.4; ridge needs CUDA 13.0, which driver 580 "
+                     "has. hint: install NVIDIA's driver 580 or newer",
+                  RIDGE_FAKE_CUDA_VERSION="12040")
+
+    def test_a_driver_of_another_version_than_the_kernels(self):
+        self.both(6, "cuInit failed: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803). hint: restart the machine: "
+                     "the kernel has another version of the driver than libcuda",
+                  RIDGE_FAKE_CUDA_FAIL="cuInit:1:803")
+
+    def test_no_gpu(self):
+        self.both(6, "the NVIDIA driver shows no GPU: CUDA_VISIBLE_DEVICES is ''. hint: unset "
+                     "CUDA_VISIBLE_DEVICES", CUDA_VISIBLE_DEVICES="")
+        self.both(6, "the NVIDIA driver shows no GPU. hint: nvidia-smi -L lists those that it knows",
+                  RIDGE_FAKE_CUDA_FAIL="cuInit:1:100")
+
+    def test_no_nvrtc(self):
+        self.both(6, "no NVRTC: libnvrtc.so.13 is not found. hint: pip install nvidia-cuda-nvrtc, or set "
+                     "RIDGE_CUDA_PATH to its folder", LD_PRELOAD=self.shim, ABSENT="libnvrtc")
+
+    def test_a_file_that_is_no_nvrtc(self):
+        for name in os.listdir(FAKE_CUDA):
+            os.symlink(f"{FAKE_CUDA}/{name}", self.path(name))
+        os.remove(self.path("libnvrtc.so.13"))
+        shutil.copy(f"{FAKE_CUDA}/libcudart.so.13", self.path("libnvrtc.so.13"))
+        self.both(6, f"{self.folder}/libnvrtc.so.13 has no nvrtcVersion. hint: pip install "
+                     "nvidia-cuda-nvrtc", RIDGE_CUDA_PATH=self.folder)
+
+    def test_an_nvrtc_that_does_not_know_the_gpu(self):
+        self.both(6, f"NVRTC 13.0 ({FAKE_CUDA}/libnvrtc.so.13) does not know the architecture sm_90. "
+                     "hint: pip install --upgrade nvidia-cuda-nvrtc",
+                  RIDGE_FAKE_NVRTC_ARCHITECTURES="sm_80", XDG_CACHE_HOME=self.path("cache"))
+
+    def test_two_cudnns_that_are_mixed(self):
+        part = self.path("libcudnn_ops.so.9")
+        shutil.copy(f"{FAKE_CUDA}/libcudart.so.13", part)
+        self.both(6, f"two cuDNNs are mixed: {FAKE_CUDA}/libcudnn.so.9 has opened {part}. hint: take "
+                     f"{self.folder} out of LD_LIBRARY_PATH, or uninstall one of them",
+                  RIDGE_FAKE_CUDNN_PART=part)
+
+
+class Memory(Machine):
+    """Out of memory is exit 3, as on a CPU and not 6: a smaller batch is what a script tries next
+    (docs/errors/README.md)."""
+
+    def test_a_plan_that_does_not_fit_is_refused_before_the_first_step(self):
+        for words, variables, has in (
+                (["--device-memory", "1MiB"], {}, "1.00 MiB"),
+                ([], {"RIDGE_FAKE_CUDA_BYTES": str(1 << 20)}, "922 KiB")):
+            done = self.ridge("train", *MODEL, *words, "--out", "run", env={**FAKE_GPU, **variables})
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertRegex(done.stderr, r"\nridge: plan: the run needs [0-9.]+ MiB on Test GPU 0, Test "
+                                          rf"GPU 0 has {has}\. \[R0101\]\n")
+            self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_a_plan_that_does_not_fit_is_shown_and_exits_alike(self):
+        done = self.ridge("plan", *MODEL, "--device-memory", "1MiB", env=FAKE_GPU)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stdout, "\n  does not fit: ")
+
+    def test_a_context_that_finds_no_memory(self):
+        self.both(3, "cuda:0: cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2)",
+                  RIDGE_FAKE_CUDA_FAIL="cuDevicePrimaryCtxRetain:1:2")
+
+    def test_an_arena_that_finds_no_memory(self):
+        """Another process was faster."""
+        self.both(3, "cuda:0: cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2)",
+                  RIDGE_FAKE_CUDA_FAIL="cuMemCreate:1:2")
+
+
+class Lost(Machine):
+    STEPS = ["--steps", "50", "--checkpoint-every", "2"]
+
+    def lose(self, function):
+        """A run whose GPU is lost in one of the calls of `function` between its checkpoints.  How many
+        come before the first step depends on the rehearsal: the call is looked for."""
+        least, most = 1, 1 << 13
+        while least < most:
+            call = (least + most) // 2
+            done = self.ridge("train", *MODEL, *self.STEPS, "--out", "run",
+                              env={**FAKE_GPU, "RIDGE_FAKE_CUDA_FAIL": f"{function}:{call}:719"})
+            if done.returncode == 6 and self.checkpoints():
+                return done
+            least, most = (least, call) if done.returncode == 0 else (call + 1, most)
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+        return self.fail("no call of the steps")
+
+    def checkpoints(self):
+        folder = self.path("run/checkpoints")
+        return [name for name in os.listdir(folder) if name.startswith("step-")] \
+            if os.path.isdir(folder) else []
+
+    def test_a_gpu_that_is_lost_ends_the_run_and_its_checkpoints_are_whole(self):
+        self.ok("train", *MODEL, *self.STEPS, "--out", "whole", env=FAKE_GPU)
+        lost = self.lose("cuMemcpyDtoHAsync")
+        self.assertIn(f"cuda:0: cuMemcpyDtoHAsync failed: {LOST}", lost.stderr.splitlines()[-1])
+        self.assertFalse(os.path.exists(self.path("run/summary.json")))
+        for name in self.checkpoints():
+            self.ok("eval", "run", "--checkpoint", name[5:], "--data", "synthetic",
+                    "--device", "cpu")
+        resumed = self.ridge("train", "--resume", "run", "--progress", "plain", env=FAKE_GPU)
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        last = max(int(name[5:]) for name in self.checkpoints())
+        self.assertEqual(last, 50)
+        self.assertRegex(resumed.stderr, r"run: resuming at step \d+ of 50")
+        self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
+                         self.read_json("whole/summary.json")["parameters_sha256"])
+
+    def test_a_gpu_that_is_lost_before_the_first_step_leaves_no_run(self):
+        for call in ("cuMemcpyHtoDAsync:1:719", "cuGraphLaunch:1:719", "cuModuleLoadData:2:719"):
+            code, sentence = self.told("train", "--out", "run", RIDGE_FAKE_CUDA_FAIL=call)
+            self.assertEqual(code, 6, sentence)
+            self.assertIn(f"cuda:0: {call.split(':')[0]} failed: {LOST}", sentence)
+            self.assertFalse(os.path.exists(self.path("run")), call)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""Trainings on a GPU whose steps are recorded, that overflow, end half way or are killed: all have the same
+bits.  On a driver that runs on the host."""
+import os
+import random
+import subprocess
+import unittest
+
+from _overflows import NET, WithOverflows
+from _ridge import FAKE_GPU, RidgeTest
+
+MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--batch", "4",
+         "--device", "cuda"]
+
+
+class Overflows(WithOverflows):
+    net = NET.replace("128", "96")
+
+    def on_gpu(self, out, *words, **options):
+        return self.run_net(out, "--device", "cuda", *words, env=FAKE_GPU, **options)[0]
+
+    def same(self, have, want):
+        for key in ("parameters_sha256", "loss_scale", "skipped_steps", "steps"):
+            self.assertEqual(have[key], want[key], key)
+
+    def test_recorded_steps_skip_what_single_kernels_skip_and_so_does_a_resumed_run(self):
+        """A constant scale: each epoch has overflows, before the checkpoint and behind it."""
+        words = ["--loss-scale", "4096", "--checkpoint-every", "50"]
+        single = self.on_gpu("single", *words, "--kernel-launch", "single", steps=100)
+        graph = self.on_gpu("graph", *words, "--kernel-launch", "graph", steps=100)
+        self.assertGreater(single["skipped_steps"], 10)
+        self.assertLess(single["skipped_steps"], 90)
+        self.same(graph, single)
+        self.cut("graph", 50)
+        self.ok("train", "--resume", "graph", "-q", env=FAKE_GPU)
+        self.same(self.read_json("graph/summary.json"), single)
+
+    def test_a_scale_that_falls_does_so_in_recorded_steps(self):
+        single = self.on_gpu("single", "--kernel-launch", "single", steps=15)
+        self.assertLess(single["loss_scale"], 32768)
+        self.same(self.on_gpu("graph", steps=15), single)
+
+
+class Resumed(RidgeTest):
+    def whole(self, *words):
+        self.ok("train", *MODEL, *words, "--out", "whole", env=FAKE_GPU)
+        return self.read_json("whole/summary.json")["parameters_sha256"]
+
+    def test_a_run_that_ends_half_way_and_goes_on_has_the_bits_of_a_whole_one(self):
+        whole = self.whole("--steps", "100")
+        for launch in ("graph", "single"):
+            self.ok("train", *MODEL, "--steps", "50", "--kernel-launch", launch, "--out", launch,
+                    env=FAKE_GPU)
+            self.ok("train", "--resume", launch, "--steps", "100", env=FAKE_GPU)
+            summary = self.read_json(f"{launch}/summary.json")
+            self.assertEqual((summary["parameters_sha256"], summary["steps"]), (whole, 100))
+
+    def test_a_run_killed_at_random_points_ends_with_the_same_bits(self):
+        steps = ["--steps", "600", "--checkpoint-every", "10", "-q"]
+        whole = self.whole(*steps)
+        seed = random.randrange(1 << 30)
+        chance = random.Random(seed)
+        kills = 0
+        while not os.path.exists(self.path("cut/summary.json")):
+            resume = os.path.exists(self.path("cut/options.json"))
+            words = ["--resume", "cut", "-q"] if resume else [*MODEL, *steps, "--out", "cut"]
+            process = self.start("train", *words, env=FAKE_GPU)
+            try:
+                process.communicate(timeout=chance.uniform(0.1, 1.5) if kills < 5 else 60)
+                self.assertEqual(process.returncode, 0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                kills += 1
+        self.assertEqual(self.read_json("cut/summary.json")["parameters_sha256"], whole,
+                         f"{kills} kills, seed {seed}")
+        self.assertGreater(kills, 0)
+        self.assertRegex(self.ok("compare", "whole", "cut"), "^equal: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
