@@ -315,7 +315,8 @@ VerbBody AddPlan(CLI::App& app) {
               "rules of thumb beside the plan; levers: what other options would bring; "
               "determinism: what equal bits in every run cost on a device of --on; precision: "
               "which nodes stay f32, and why; padding: what padded columns and channels cost; "
-              "devices: what more devices would bring, N or 1,2,4 of --devices, on those of --on and on its "
+              "devices: what more devices would bring, N or 1,2,4 of --devices, on those of --on "
+              "and on its "
               "clusters, with the best layout of each number; sums: an all-reduce of their "
               "gradients beside a parameter server");
   why->group(kOutputGroup);

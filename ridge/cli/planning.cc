@@ -178,6 +178,16 @@ std::string ProfileText(const Machine& machine) {
 
 }  // namespace
 
+namespace {
+
+// Of products, by the name of its option: "tf32".
+std::string PrecisionOf(const PlannedJob& job) {
+  const std::string& given = job.options.precision;
+  return given == "auto" ? DTypeName(job.operands) : given;
+}
+
+}  // namespace
+
 std::string PlanTitle(const PlannedJob& job, const Program& program, const Machine& machine) {
   const TrainOptions& options = job.options;
   std::string title = fmt::format("{}, batch {}", options.model, options.batch);
@@ -191,7 +201,7 @@ std::string PlanTitle(const PlannedJob& job, const Program& program, const Machi
     title += fmt::format(", recomputing {} values", options.recompute);
   }
   const std::string step = job.facts.has_optimizer ? "its own step" : options.optimizer.name;
-  title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
+  title += fmt::format(", {}, {}, on {}", step, PrecisionOf(job), options.device);
   if (!machine.is_here()) {
     title += fmt::format(" (not here: modelled from {})", machine.known_from);
     title += MarkedProductsText(job, program);
@@ -216,7 +226,7 @@ Receipt ReceiptOf(const PlannedJob& job, const Machine& machine) {
   receipt.ridge_version = kRidgeVersion;
   receipt.device = machine.profile.id;
   receipt.model = job.options.model;
-  receipt.precision = DTypeName(job.operands);
+  receipt.precision = PrecisionOf(job);
   receipt.batch = job.options.batch;
   receipt.accumulate = job.options.accumulate;
   receipt.threads = job.threads;

@@ -106,9 +106,9 @@ class HostWalk {
     const Crossing inputs = InputsOf(node);
     const int64_t made = BytesOf(node.outputs);
     const bool makes_for_host = MakesForHost(node);
-    const bool crosses_less = makes_for_host ? inputs.to_host <= made
-                                             : inputs.to_device > 0 &&
-                                                   inputs.to_host + made <= inputs.to_device;
+    const bool crosses_less =
+        makes_for_host ? inputs.to_host <= made
+                       : inputs.to_device > 0 && inputs.to_host + made <= inputs.to_device;
     if (!crosses_less) return false;
     const int64_t moved = makes_for_host ? made : inputs.to_device;
     return node.op->cost(graph_.Call(node)).flops <= kFlopsPerByte * moved;

@@ -92,7 +92,7 @@ std::string Count(int64_t count) { return FormatCount(static_cast<double>(count)
 std::string TableOf(const Paddings& paddings, const Terminal& terminal) {
   Table table({{"node"}, {"has"}, {"is read as", Align::kRight}, {"price of a step"}});
   for (const PaddedClasses& one : paddings.classes()) {
-    table.AddRow({one.name, FormatCountOf(one.columns, "column"), Count(one.padded),
+    table.AddRow({one.name, Count(one.columns) + " columns", Count(one.padded),
                   fmt::format("{} of copies", FormatSeconds(one.seconds))});
   }
   for (const PaddedImage& image : paddings.images()) {
@@ -109,12 +109,14 @@ std::string PaddingReport(const PlanSummary& plan, const RewriteRules& rules,
                           const Terminal& terminal) {
   const ProductMultiple multiple = rules.MultipleOfProducts();
   std::string text = Styled("Padding", Style::kBold, terminal) + "  ";
-  if (multiple.needed == 1) return text + "costs nothing: kernels of this device want no multiples\n";
+  if (multiple.needed == 1)
+    return text + "costs nothing: kernels of this device want no multiples\n";
   const Paddings paddings(plan);
   if (paddings.classes().empty() && paddings.images().empty()) {
-    return text + fmt::format("costs nothing: logits have multiples of {} columns, images of "
-                              "16-bit convolutions multiples of 8 channels\n",
-                              multiple.needed);
+    return text + fmt::format(
+                      "costs nothing: logits have multiples of {} columns, images of "
+                      "16-bit convolutions multiples of 8 channels\n",
+                      multiple.needed);
   }
   text += "what 16-bit kernels read in place of the model's sizes\n" + TableOf(paddings, terminal);
   for (const PaddedClasses& one : paddings.classes()) {

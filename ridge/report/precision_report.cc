@@ -68,6 +68,8 @@ std::string WhyF32(const PlannedNode& node, const RewriteRules& rules) {
   }
   if (op.cost_class != CostClass::kElementwise && rules.ReducedGroups(op).empty())
     return "the device's kernels of it take f32";
+  if (op.cost_class != CostClass::kElementwise)
+    return "it reads f32: weights, or outputs, which --precision-for narrows";
   return "its neighbours read and write f32";
 }
 
@@ -98,12 +100,14 @@ Counted CountNodes(const PlanSummary& plan, const RewriteRules& rules) {
 
 std::string SharesText(const Counted& counted, const Terminal& terminal) {
   const double all_s = counted.narrow.seconds + counted.wide.seconds + counted.others.seconds;
-  Table table({{"reads or writes"}, {"nodes", Align::kRight}, {"time", Align::kRight},
+  Table table({{"reads or writes"},
+               {"nodes", Align::kRight},
+               {"time", Align::kRight},
                {"share", Align::kRight}});
   const auto add = [&](const char* what, const Nodes& nodes) {
     if (nodes.count == 0) return;
-    table.AddRow({what, FormatCount(static_cast<double>(nodes.count)),
-                  FormatSeconds(nodes.seconds), FormatPercent(nodes.seconds / all_s)});
+    table.AddRow({what, FormatCount(static_cast<double>(nodes.count)), FormatSeconds(nodes.seconds),
+                  FormatPercent(nodes.seconds / all_s)});
   };
   add("16 bits", counted.narrow);
   add("f32", counted.wide);
@@ -114,9 +118,8 @@ std::string SharesText(const Counted& counted, const Terminal& terminal) {
 std::string ReasonsText(const Counted& counted, const Terminal& terminal) {
   using Row = std::pair<std::pair<std::string, std::string>, Nodes>;
   std::vector<Row> rows(counted.by_reason.begin(), counted.by_reason.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return a.second.seconds > b.second.seconds;
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.second.seconds > b.second.seconds; });
   Table table({{"stay f32"}, {"nodes", Align::kRight}, {"time", Align::kRight}, {"why"}});
   for (size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
     const auto& [key, nodes] = rows[i];

@@ -117,8 +117,13 @@ class Memory(Machine):
 
     def test_an_arena_that_finds_no_memory(self):
         """Another process was faster."""
-        self.both(3, "cuda:0: cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2)",
-                  RIDGE_FAKE_CUDA_FAIL="cuMemCreate:1:2")
+        for verb, words in (("train", ["--steps", "4", "--out", "run"]), ("plan", [])):
+            code, sentence = self.told(verb, *words, RIDGE_FAKE_CUDA_FAIL="cuMemCreate:1:2")
+            self.assertEqual(code, 3)
+            self.assertRegex(sentence, r"^ridge: the GPU has no [0-9.]+ MiB left: cuda:0: cuMemCreate "
+                                       r"failed: CUDA_ERROR_OUT_OF_MEMORY \(2\)\. hint: --fit SIZE, "
+                                       r"or end what else uses it, which nvidia-smi lists$")
+        self.assertFalse(os.path.exists(self.path("run")))
 
 
 class Lost(Machine):

@@ -9,9 +9,8 @@ from _ridge import FAKE_GPU, RidgeTest
 
 GPT = ["gpt:layers=1,hidden=32,heads=2,vocab=512,context=8", "--batch", "4"]
 PLACED = ["--place", "pos.*=cpu"]
-CASES = ([], ["--accumulate", "2"], ["--precision", "bf16"], ["--slices", "2"],
-         ["--kernel-launch", "single"], ["--clip-norm", "0.1"], ["--optimizer", "sgd"],
-         ["--recompute", "all"], ["--offload", "optimizer"], ["--ema", "0.9"],
+CASES = ([], ["--precision", "bf16"], ["--kernel-launch", "single"], ["--recompute", "all"],
+         ["--optimizer", "sgd", "--slices", "2"], ["--offload", "optimizer"],
          ["--precision", "f16"], ["--freeze", "tok.*"],
          ["--accumulate", "2", "--slices", "2", "--clip-norm", "0.1", "--ema", "0.9"])
 
@@ -70,7 +69,7 @@ class Place(RidgeTest):
                            env=FAKE_GPU)
         self.assertEqual(other.returncode, 2, other.stderr)
         self.assertRegex(other.stderr.splitlines()[-1],
-                         r"resuming with host cpu-\S+-1(-\S+)?; the run has used host cpu-\S+-2")
+                         "resuming with 1 threads; the run has used 2: ")
         again = self.ridge("train", "--resume", "run", "--steps", "4", "--place", "auto",
                            env=FAKE_GPU)
         self.assertEqual(again.returncode, 0, again.stderr)  # auto is what was chosen then

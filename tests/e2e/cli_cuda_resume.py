@@ -1,5 +1,6 @@
 """Trainings on a GPU whose steps are recorded, that overflow, end half way or are killed: all have the same
 bits.  On a driver that runs on the host."""
+import json
 import os
 import random
 import subprocess
@@ -75,6 +76,26 @@ class Resumed(RidgeTest):
                          f"{kills} kills, seed {seed}")
         self.assertGreater(kills, 0)
         self.assertRegex(self.ok("compare", "whole", "cut"), "^equal: ")
+
+
+class Libraries(RidgeTest):
+    def train(self, *words, **variables):
+        return self.ridge("train", *words, env={**FAKE_GPU, **variables})
+
+    def test_another_cudnn_is_named_and_refused(self):
+        done = self.train(*MODEL, "--steps", "4", "--out", "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run/summary.json")) as file:
+            self.assertEqual(json.load(file)["libraries"],
+                             ["NVRTC 13.0", "cuBLASLt 13.1.0", "cuDNN 9.19.0"])
+        other = self.train("--resume", "run", "--steps", "8", RIDGE_FAKE_CUDNN_VERSION="92001")
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertEqual(other.stderr.splitlines()[-1],
+                         "ridge: run: resuming with cuDNN 9.20.1; the run has used cuDNN 9.19.0: "
+                         "the result would not be bit-identical. hint: --allow-different")
+        allowed = self.train("--resume", "run", "--steps", "8", "--allow-different",
+                             RIDGE_FAKE_CUDNN_VERSION="92001")
+        self.assertEqual(allowed.returncode, 0, allowed.stderr)
 
 
 if __name__ == "__main__":

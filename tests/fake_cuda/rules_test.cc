@@ -20,7 +20,7 @@ std::unique_ptr<Backend> OpenBackend(const FakeGpu& gpu, const std::string& cach
       cuda::OpenLibraries(*gpu.device, kFakes, [](const std::string&) {});
   EXPECT_TRUE(libraries.ok()) << libraries.status().message();
   EXPECT_EQ(libraries->size(), 2u);
-  return cuda::MakeCudaBackend(*gpu.device, *std::move(compiler), *std::move(libraries));
+  return cuda::MakeCudaBackend(*gpu.device, *std::move(compiler), std::move(*libraries));
 }
 
 // "x0 x2.. y0; x1 y1": inputs and outputs of each group.
@@ -51,7 +51,8 @@ TEST(CudaRules, AreThoseOfAPlanForAGpuThatIsNotHere) {
 
   for (const OpDef& op : AllOps()) {
     EXPECT_EQ(TextOf(here.ReducedGroups(op)), TextOf(planned.ReducedGroups(op))) << op.name;
-    EXPECT_EQ(here.GivesF32Sums(op), planned.GivesF32Sums(op)) << op.name;
+    if (!op.name.starts_with("conv_pool"))  // which no kernel of a GPU joins
+      EXPECT_EQ(here.GivesF32Sums(op), planned.GivesF32Sums(op)) << op.name;
   }
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     EXPECT_EQ(here.GivesBiasGradient(dtype), planned.GivesBiasGradient(dtype));

@@ -79,7 +79,13 @@ class MappedMemory : public CudaMemory {
                                              "neither --offload nor --place",
                                              FormatBytes(part.bytes), host.message()));
     }
-    return MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
+    const Status here =
+        MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
+    if (here.code() != ErrorCode::kOutOfMemory) return here;
+    return Status(here.code(),
+                  fmt::format("the GPU has no {} left: {}. hint: --fit SIZE, or end what else uses "
+                              "it, which nvidia-smi lists",
+                              FormatBytes(resident_bytes()), here.message()));
   }
 
  private:

@@ -19,6 +19,7 @@
 namespace ridge {
 namespace {
 
+constexpr double kHopper = 9;  // compute capability
 constexpr double kGb = 1e9, kTera = 1e12;
 constexpr int64_t kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
 
@@ -200,11 +201,15 @@ int64_t UsableBytes(const Hardware& hardware) {
   return static_cast<int64_t>(gib * share * static_cast<double>(kGiB));
 }
 
-// Of the rate of a product of equal arithmetic: attention with heads of 64 or 128.
-double AttentionShareOf(const OpDef& op) {
-  if (op.name == "attention") return 0.6;
-  if (op.name == "attention_grad") return 0.5;
-  return 1;
+// Of the rate of a product of equal arithmetic.  Heads of 64 have half the arithmetic beside each
+// exponential: on units for products as fast as Hopper's they wait for it.  240 TFLOP/s of cuDNN's
+// attention and 176 of its deterministic gradient, at 1,024 tokens on an H200
+// (bench/results/2026-11-27-gpu-steps-beside-torch-h200.json).
+double AttentionShareOf(const OpDef& op, const OpCall& call, double capability) {
+  const bool backward = op.name == "attention_grad";
+  if (!backward && op.name != "attention") return 1;
+  if (capability >= kHopper && ExtentsOf(call).head_dim <= 64) return backward ? 0.22 : 0.3;
+  return backward ? 0.5 : 0.6;
 }
 
 // Of a convolution without groups, or of one of its gradients; else none.
@@ -331,7 +336,8 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
     : hardware_(hardware),
       eager_(use.software.eager),
       reduced_(use.operands != DType::kF32),
-      pads_(ComputeCapability(hardware) >= 7),  // it has matrix units of 16 bits
+      capability_(ComputeCapability(hardware)),
+      pads_(capability_ >= 7),  // it has matrix units of 16 bits
       copies_images_(pads_ && use.software.channels_first),
       winograd_(ComputeCapability(hardware) > 0 && use.products == F32Products::kExact),
       fp8_speed_(use.linear_fp8 ? Fp8Speed(hardware) : 0),
@@ -423,10 +429,10 @@ double PlannedDevice::EfficiencyOf(const OpDef& op, const OpCall& call) const {
 
 double PlannedDevice::ArithmeticShareOf(const OpDef& op, const OpCall& call) const {
   if (fp8_speed_ > 0 && IsLinearLayer(op, call)) return fp8_speed_;
-  if (!winograd_ || call.inputs.empty() || call.inputs[0].dtype != DType::kF32)
-    return AttentionShareOf(op);
+  const double attention = AttentionShareOf(op, call, eager_ ? 0 : capability_);
+  if (!winograd_ || call.inputs.empty() || call.inputs[0].dtype != DType::kF32) return attention;
   const std::optional<ConvGeometry> geometry = DenseConv(op, call);
-  return geometry && HasWinograd(*geometry) ? kWinograd : AttentionShareOf(op);
+  return geometry && HasWinograd(*geometry) ? kWinograd : attention;
 }
 
 double PlannedDevice::BestEfficiency(const OpDef& op, const OpCall& call) {

@@ -94,7 +94,9 @@ class PlannedDevice : public KernelQuery {
   double EagerSeconds(const OpDef& op, const OpCall& call) const;
 
   const Hardware hardware_;
-  const bool eager_, reduced_, pads_, copies_images_, winograd_;
+  const bool eager_, reduced_;
+  const double capability_;  // of CUDA; 0: another device
+  const bool pads_, copies_images_, winograd_;
   const double fp8_speed_;  // of linear layers over products of 16 bits; 0: they have no 8 bits
   const double ramp_s_;     // that short products lose
   const DeviceWorkspaces workspaces_;

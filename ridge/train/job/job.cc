@@ -76,8 +76,8 @@ Status CheckHostMemory(const TrainOptions& options, const Program& program) {
   return Status(ErrorCode::kOutOfMemory,
                 fmt::format("--{}: {} of the host's memory are needed, {} are available. hint: "
                             "--optimizer-state 8bit",
-                            offloads ? "offload " + options.offload : "place",
-                            FormatBytes(needed), FormatBytes(most)));
+                            offloads ? "offload " + options.offload : "place", FormatBytes(needed),
+                            FormatBytes(most)));
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ struct Machine {
   CounterSource* counters = nullptr;                // not owned; nullptr: the device tells nothing
   // Beside the program's own code and the device, what bits depend on: "cuDNN 9.19.0".
   std::vector<std::string> libraries = {};
-  DeviceBytesLog* bytes = nullptr;                  // not owned; nullptr: its memory is the host's
-  int64_t recorded_run_bytes = 0;                   // of RecordedBytes
+  DeviceBytesLog* bytes = nullptr;  // not owned; nullptr: its memory is the host's
+  int64_t recorded_run_bytes = 0;   // of RecordedBytes
 
   void Join(Communicator& job) {
     rank = job.rank();

@@ -361,8 +361,10 @@ Result<DeviceMemory> ParseDeviceMemory(const std::string& text) {
   double fraction = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, fraction);
-  if (error == std::errc() && rest == end && fraction <= 1)
+  const bool is_number = error == std::errc() && rest == end;
+  if (is_number && fraction <= 1)
     return fraction > 0 ? Result<DeviceMemory>(DeviceMemory{0, fraction}) : wrong;
+  if (is_number && text.find('.') != std::string::npos) return wrong;
   const Result<int64_t> size = ParseSize(text);
   if (!size.ok() || *size < 1) return wrong;
   return DeviceMemory{*size, 0};

@@ -185,7 +185,7 @@ TEST(ParseDeviceMemory, ASizeOrAPartOfWhatIsFree) {
   EXPECT_EQ(ParseDeviceMemory("1")->fraction, 1);
   EXPECT_EQ(ParseDeviceMemory("1.5GiB")->bytes, int64_t{3} << 29);
   EXPECT_EQ(ParseDeviceMemory("1073741824")->bytes, int64_t{1} << 30);
-  for (const char* wrong : {"0", "-1", "half", "0.5x", "-2GiB", "nan"}) {
+  for (const char* wrong : {"0", "-1", "1.5", "half", "0.5x", "-2GiB", "nan"}) {
     EXPECT_EQ(ParseDeviceMemory(wrong).status().message(),
               fmt::format("--device-memory is '{}'; it must be a size such as 20GiB, or a part of "
                           "what is free such as 0.9",

@@ -53,7 +53,8 @@ std::string RunDifference(const CheckpointState& now, const CheckpointState& the
     return other;
   if (then.threads != now.threads)
     return fmt::format("{} threads; the run has used {}", now.threads, then.threads);
-  if (then.cpu != now.cpu) return fmt::format("device '{}'; the run has used '{}'", now.cpu, then.cpu);
+  if (then.cpu != now.cpu)
+    return fmt::format("device '{}'; the run has used '{}'", now.cpu, then.cpu);
   if (std::string other = LibraryDifference(now, then); !other.empty()) return other;
   if (std::string mesh = MeshDifference(now, then); !mesh.empty()) return mesh;
   if (then.kernels_sha256 == now.kernels_sha256) return "";

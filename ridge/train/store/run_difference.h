@@ -6,8 +6,8 @@
 
 namespace ridge {
 
-// Changed data, number of threads, type of device, libraries, mesh or kernels: "2 threads; the run has used 4"; ""
-// for none.  `now`: a checkpoint's state as the run would write it now.
+// Changed data, number of threads, type of device, libraries, mesh or kernels: "2 threads; the run
+// has used 4"; "" for none.  `now`: a checkpoint's state as the run would write it now.
 std::string RunDifference(const CheckpointState& now, const CheckpointState& then);
 
 }  // namespace ridge

@@ -15,9 +15,8 @@ CheckpointState StateWith(std::vector<std::string> libraries) {
 TEST(RunDifferenceTest, NamesTheLibrariesThatChanged) {
   const CheckpointState then = StateWith({"NVRTC 13.0", "cuBLASLt 13.1.0", "cuDNN 9.19.0"});
   EXPECT_EQ(RunDifference(then, then), "");
-  EXPECT_EQ(
-      RunDifference(StateWith({"NVRTC 13.0", "cuBLASLt 13.2.0", "cuDNN 9.20.0"}), then),
-      "cuBLASLt 13.2.0, cuDNN 9.20.0; the run has used cuBLASLt 13.1.0, cuDNN 9.19.0");
+  EXPECT_EQ(RunDifference(StateWith({"NVRTC 13.0", "cuBLASLt 13.2.0", "cuDNN 9.20.0"}), then),
+            "cuBLASLt 13.2.0, cuDNN 9.20.0; the run has used cuBLASLt 13.1.0, cuDNN 9.19.0");
   EXPECT_EQ(RunDifference(StateWith({"NVRTC 13.0", "cuBLASLt 13.1.0"}), then),
             "no other library; the run has used cuDNN 9.19.0");
   EXPECT_EQ(RunDifference(then, StateWith({"NVRTC 13.0", "cuBLASLt 13.1.0"})),
