@@ -114,6 +114,7 @@ struct Executor::CompiledStep {
   int64_t slices;
   std::vector<std::span<std::byte>> sums;    // to be 0 before the first slice
   std::vector<std::unique_ptr<Event>> ends;  // by node; while timing
+  std::unique_ptr<Event> begins;             // while timing
   std::vector<double> seconds;
   bool has_one_address = true;  // each operand, in all runs of a slot
   bool has_run = false;         // plainly: libraries have loaded what they need
@@ -604,9 +605,12 @@ void Executor::Join(int streams) {
 
 void Executor::StartTiming(CompiledStep& compiled) {
   std::fill(compiled.seconds.begin(), compiled.seconds.end(), 0.0);
-  if (!compiled.ends.empty()) return;
-  for (size_t n = 0; n < compiled.nodes.size(); ++n) compiled.ends.push_back(device_.MakeEvent());
-  MakeEvents(compiled.body);
+  if (compiled.ends.empty()) {
+    for (size_t n = 0; n < compiled.nodes.size(); ++n) compiled.ends.push_back(device_.MakeEvent());
+    compiled.begins = device_.MakeEvent();
+    MakeEvents(compiled.body);
+  }
+  device_.stream(0).Record(*compiled.begins);
 }
 
 void Executor::MakeEvents(CompiledRegion& region) {
@@ -684,6 +688,10 @@ const TensorType& Executor::OutputType(int step, const std::string& name) const 
 
 const std::vector<double>& Executor::NodeSeconds(int step) const {
   return compiled_[static_cast<size_t>(step)]->seconds;
+}
+
+double Executor::BeganSeconds(int step) const {
+  return compiled_[static_cast<size_t>(step)]->begins->seconds();
 }
 
 const PersistentValue* Executor::FindPersistent(const std::string& name) const {

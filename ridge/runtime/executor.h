@@ -87,6 +87,7 @@ class Executor {
   // measured while timing is on.
   void SetTiming(bool on) { timing_ = on; }
   const std::vector<double>& NodeSeconds(int step) const;
+  double BeganSeconds(int step) const;  // of that run, by the same clock
   // In collectives, of all runs so far: what moves bytes between ranks, adds them, and waits for
   // other ranks.
   double collective_s() const { return collective_s_; }

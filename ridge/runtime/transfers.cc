@@ -93,12 +93,16 @@ void Transfers::FindAheadStream() {
   if (parallel || device_.streams() < 2) return;
   ahead_stream_ = &device_.stream(1);
   is_ahead_.resize(program_.persistent.size());
+  for (std::unique_ptr<Event>& event : leaves_) event = device_.MakeEvent();
   for (std::unique_ptr<Event>& event : crossed_) event = device_.MakeEvent();
 }
 
 void Transfers::UploadAhead(int slot, std::span<const std::string> inputs) {
   if (ahead_stream_ == nullptr) return;
   const std::lock_guard<std::mutex> lock(ahead_lock_);
+  int64_t& bytes = crossed_bytes_[static_cast<size_t>(slot)];
+  bytes = 0;
+  ahead_stream_->Record(*leaves_[static_cast<size_t>(slot)]);
   for (size_t i = 0; i < program_.persistent.size(); ++i) {
     const PersistentValue& value = program_.persistent[i];
     const bool given = IsInput(value) && value.slot == slot &&
@@ -106,10 +110,17 @@ void Transfers::UploadAhead(int slot, std::span<const std::string> inputs) {
     if (!given) continue;
     const Upload upload = UploadOf(i);
     ahead_stream_->Upload(upload.to, upload.from, upload.bytes);
+    bytes += upload.bytes;
     is_ahead_[i] = 1;
   }
   ahead_stream_->Record(*crossed_[static_cast<size_t>(slot)]);
   has_crossed_[static_cast<size_t>(slot)] = true;
+}
+
+std::optional<Transfers::Crossing> Transfers::LastCrossing(int slot) const {
+  const auto s = static_cast<size_t>(slot);
+  if (!has_crossed_[s]) return std::nullopt;
+  return Crossing{leaves_[s]->seconds(), crossed_[s]->seconds(), crossed_bytes_[s]};
 }
 
 // What crossed and was dropped may be under way still, so every upload comes after it.

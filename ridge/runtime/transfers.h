@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +65,13 @@ class Transfers {
   // until a step has read them; the next UploadInputs() of the slot waits for them.  Any thread may
   // call it for a slot that no step reads.
   void UploadAhead(int slot, std::span<const std::string> inputs);
+  // When the last batch crossed that way into a slot, by the device's clock, and its bytes.
+  struct Crossing {
+    double begin_s = 0, end_s = 0;
+    int64_t bytes = 0;
+  };
+  // None: no batch did.  REQUIRES: the step that read it has ended.
+  std::optional<Crossing> LastCrossing(int slot) const;
 
   // Fills all variables with their initial values, and inputs with zeros, but for a rank's place on
   // its mesh; what it has a part of is set by WholeVariables.  Fails when values lie in
@@ -129,8 +137,9 @@ class Transfers {
   Stream* ahead_stream_ = nullptr;
   std::mutex ahead_lock_;          // one thread at a time enqueues there
   std::vector<uint8_t> is_ahead_;  // by persistent value: it crosses, or has crossed
-  std::array<std::unique_ptr<Event>, 2> crossed_;  // by slot
-  std::array<bool, 2> has_crossed_ = {};           // the event was recorded
+  std::array<std::unique_ptr<Event>, 2> leaves_, crossed_;  // by slot
+  std::array<bool, 2> has_crossed_ = {};                    // the events were recorded
+  std::array<int64_t, 2> crossed_bytes_ = {};
 };
 
 }  // namespace ridge

@@ -350,6 +350,19 @@ class Cuda(RidgeTest):
                                         env=FAKE_GPU).stdout,
                              "Determinism  costs nothing here: every kernel gives equal bits\n")
 
+    def test_a_trace_has_the_copies_of_batches_beside_the_nodes(self):
+        done = self.train("--device", "cuda", "--batch", "8", "--trace", "--out", "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run/trace.json")) as file:
+            events = json.load(file)["traceEvents"]
+        names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        self.assertEqual(names, {"training loop", "nodes", "copies"})
+        copies = [event for event in events if event.get("cat") == "upload"]
+        self.assertGreater(len(copies), 1)
+        self.assertEqual({copy["args"]["bytes"] for copy in copies}, {8 * (28 * 28 * 4 + 8)})
+        for copy in copies:
+            self.assertGreaterEqual(copy["dur"], 0)
+
     def test_attention_behind_rotary_embeddings_reads_16_bits(self):
         done = self.ridge("plan", "llama:vocab=64,context=64,hidden=64,layers=1,heads=2,kv_heads=2,"
                           "inner=64", "--batch", "4", "--device", "cuda", "--precision", "bf16",

@@ -199,7 +199,7 @@ Status TrainingLoop::RunStep(int step, int slot) {
   const double begin = MonotonicSeconds();
   const Status status = RunInTime(step, slot);
   if (status.code() == ErrorCode::kFailed) return LossFailure(status, step, slot);
-  if (tracing) request_.log->TraceStep(executor_, step, begin);
+  if (tracing) request_.log->TraceStep(executor_, step, slot, begin);
   return status;
 }
 

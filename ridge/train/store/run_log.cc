@@ -18,6 +18,7 @@ constexpr size_t kMostWrong = 8;  // pictures of an evaluation
 
 constexpr TraceTrack kNodes = {0, 1};
 constexpr TraceTrack kLoop = {0, 0};
+constexpr TraceTrack kCopies = {0, 2};
 
 }  // namespace
 
@@ -155,8 +156,9 @@ void RunLog::AddEnd(bool succeeded) {
   if (events_ != nullptr) Warn(events_->AddSessionEnd(succeeded));
 }
 
-void RunLog::TraceStep(const Executor& executor, int step, double start_s) {
+void RunLog::TraceStep(const Executor& executor, int step, int slot, double start_s) {
   if (trace_ == nullptr) return;
+  TraceCopy(executor, step, slot, start_s);
   const StepPlan& plan = executor.program().steps[static_cast<size_t>(step)];
   const std::vector<double>& seconds = executor.NodeSeconds(step);
   const std::vector<double> planned = PlannedNodeSeconds(plan);
@@ -169,6 +171,16 @@ void RunLog::TraceStep(const Executor& executor, int step, double start_s) {
     Warn(trace_->AddSpan({node.name, node.op, kNodes, at, seconds[n], args}));
     at += seconds[n];
   }
+}
+
+void RunLog::TraceCopy(const Executor& executor, int step, int slot, double start_s) {
+  const std::optional<Transfers::Crossing> copy = executor.transfers().LastCrossing(slot);
+  if (!copy) return;
+  if (!traces_copies_) Warn(trace_->NameThread(kCopies, "copies", 2));
+  traces_copies_ = true;
+  const std::array<TraceArg, 1> args = {TraceArg{"bytes", copy->bytes}};
+  const double at = start_s + copy->begin_s - executor.BeganSeconds(step);
+  Warn(trace_->AddSpan({"batch", "upload", kCopies, at, copy->end_s - copy->begin_s, args}));
 }
 
 void RunLog::TraceSpanOf(const std::string& name, double start_s, double duration_s) {

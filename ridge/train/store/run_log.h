@@ -50,9 +50,10 @@ class RunLog {
 
   void AddLayers(const LayerReport& report);  // to layers.jsonl
 
-  // Adds the nodes of an execution that began at `start_s`.
   bool tracing() const { return trace_ != nullptr; }
-  void TraceStep(const Executor& executor, int step, double start_s);
+  // Adds the nodes of an execution that began at `start_s`, and the copy of its batch where that
+  // crossed beside a step.
+  void TraceStep(const Executor& executor, int step, int slot, double start_s);
   void TraceSpanOf(const std::string& name, double start_s, double duration_s);
 
   void Warn(const Status& status);  // a repeated error once, unless ok
@@ -61,6 +62,7 @@ class RunLog {
 
  private:
   void OpenTrace(const std::string& path);
+  void TraceCopy(const Executor& executor, int step, int slot, double start_s);
   void WriteNewBadRecords();
   void AddCounters(const MetricsReport& report);
   void AddLossScaling(const MetricsReport& report);
@@ -69,6 +71,7 @@ class RunLog {
   std::optional<MetricsWriter> metrics_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<TraceWriter> trace_;
+  bool traces_copies_ = false;
   std::string last_warning_;
   const std::string bad_records_path_, layers_path_;
   BadRecordsPtr bad_records_;  // or null
