@@ -75,9 +75,8 @@ bool Stays(DriverCode code) {
 
 // The header's names, without the version of their symbol.
 std::string PlainName(const char* function) {
-  std::string name = function;
-  if (name.ends_with("_v2")) name.resize(name.size() - 3);
-  return name;
+  const std::string name = function;
+  return name.substr(0, name.find("_v"));
 }
 
 std::string UuidPrefix(int number) {
@@ -131,7 +130,7 @@ void State::Configure() {
   Forget();
 }
 
-DriverCode State::Begin(const char* function) {
+DriverCode State::Count(const char* function) {
   const std::lock_guard hold(lock_);
   const std::string name = PlainName(function);
   const int64_t call = ++calls_[name];
@@ -142,7 +141,12 @@ DriverCode State::Begin(const char* function) {
     if (Stays(settings_.fail_code)) Stay(settings_.fail_code);
     return settings_.fail_code;
   }
-  return stays();
+  return DriverCode::kSuccess;
+}
+
+DriverCode State::Begin(const char* function) {
+  const DriverCode injected = Count(function);
+  return injected == DriverCode::kSuccess ? stays() : injected;
 }
 
 DriverCode State::BeginInContext(const char* function) {

@@ -49,7 +49,9 @@ class State {
   void Configure();
   const Settings& settings() const { return settings_; }
 
-  // The first lines of an entry point: the injected error, or the one that stays.
+  // The first lines of an entry point: the injected error.
+  DriverCode Count(const char* function);
+  // The same, or the one that stays.
   DriverCode Begin(const char* function);
   // The same where a context must be current on the calling thread.
   DriverCode BeginInContext(const char* function);
