@@ -47,7 +47,11 @@ function(ridge_add_test_program name)
 endfunction()
 
 function(ridge_link_gtest target)
-  target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+  if(NOT TARGET ridge_test_main)
+    add_library(ridge_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/main/main.cc")
+    target_link_libraries(ridge_test_main PRIVATE ridge_options GTest::gtest)
+  endif()
+  target_link_libraries(${target} PRIVATE ridge_test_main GTest::gtest GTest::gmock)
 endfunction()
 
 function(ridge_add_layer_test layer)
@@ -158,11 +162,15 @@ endfunction()
 
 # HIP's headers (Debian's libamdhip64-dev), for holding docs/design/0054-hip.md against them.
 function(ridge_compare_hip_header target)
-  find_path(RIDGE_HIP_HEADER hip/hiprtc.h PATHS /opt/rocm/include)
+  find_path(RIDGE_HIP_HEADER hip/hiprtc.h
+            PATHS /opt/rocm/include "${PROJECT_SOURCE_DIR}/build/deps/hip/usr/include")
   mark_as_advanced(RIDGE_HIP_HEADER)
   if(NOT RIDGE_HIP_HEADER)
+    set_property(GLOBAL APPEND PROPERTY RIDGE_DEPENDENCY_ROWS
+                 "  absent   hip/hiprtc.h: docs/design/0054-hip.md is not held against it")
     return()
   endif()
+  set_property(GLOBAL APPEND PROPERTY RIDGE_DEPENDENCY_ROWS "  found    hip/hiprtc.h")
   set(compared "${PROJECT_SOURCE_DIR}/tests/fake_cuda/header/hip_map_test.cc")
   target_sources(${target} PRIVATE "${compared}")
   set_source_files_properties("${compared}" PROPERTIES
@@ -322,7 +330,7 @@ endfunction()
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|cuda_text|fake_cuda|fake_device|partition|pipeline)/")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|cuda_text|fake_cuda|fake_device|main|partition|pipeline)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
     ridge_add_fake_device("${layers}")

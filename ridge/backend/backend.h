@@ -54,6 +54,12 @@ class Backend : public KernelQuery {
   // The kernel behind Reorder().
   virtual Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
                                                         const KernelChoice& choice) = 0;
+  // A kernel of a node that Create() does not make, as those that it makes: with errors that name
+  // `where` if they do.
+  virtual std::unique_ptr<Kernel> Watch(std::unique_ptr<Kernel> kernel, const std::string& where) {
+    (void)where;
+    return kernel;
+  }
 
  private:
   Backend* host_ = nullptr;

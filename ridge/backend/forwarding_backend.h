@@ -45,6 +45,9 @@ class ForwardingBackend : public Backend {
                                                 const KernelChoice& choice) override {
     return inner_.CreateReorder(type, choice);
   }
+  std::unique_ptr<Kernel> Watch(std::unique_ptr<Kernel> kernel, const std::string& where) override {
+    return inner_.Watch(std::move(kernel), where);
+  }
 
  protected:
   Backend& inner_;

@@ -219,7 +219,7 @@ TEST_F(IdxTest, SaysThatAFileThatIsWholeDoesNotFit) {
   const std::string path = folder_.Write("sparse", Idx(kImages, {1 << 20, 1 << 10, 1 << 10}, ""));
   std::error_code error;
   std::filesystem::resize_file(path, (uint64_t{1} << 40) + 16, error);  // holes take no disk
-  if (error) GTEST_SKIP() << "no sparse files here: " << error.message();
+  if (error) GTEST_SKIP() << "not on this machine: no sparse files: " << error.message();
   const auto tensor = ReadIdx(path);
   ASSERT_FALSE(tensor.ok());
   EXPECT_EQ(tensor.status().code(), ErrorCode::kOutOfMemory);

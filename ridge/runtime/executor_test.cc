@@ -354,7 +354,7 @@ TEST(Executor, NamesTheFirstNonFiniteNodeInABlockedLayout) {
   if (std::none_of(values.begin(), values.end(), [](const PlannedValue& value) {
         return value.name == "e" && value.size_bytes > value.type.bytes();
       }))
-    GTEST_SKIP() << "no padding";
+    GTEST_SKIP() << "not on this machine: no layout with padding";
   EXPECT_TRUE(executor->transfers().Initialize(0).ok());
   auto* pixels = static_cast<float*>(executor->transfers().Input("x"));
   std::fill(pixels, pixels + 64 * kPixels, 0.0F);

@@ -97,7 +97,7 @@ std::map<std::string, std::vector<std::byte>> Train(const Graph& graph, int thre
 
 TEST(ParallelRegions, BitsAreThoseOfTheSameKernelsOneAfterTheOther) {
   const int streams = AvailableThreads();
-  if (streams < 2) GTEST_SKIP() << "one thread";
+  if (streams < 2) GTEST_SKIP() << "not on this machine: one thread";
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
     const Graph graph = RandomGraph(seed);
     EXPECT_EQ(Train(graph, /*threads=*/1, streams), Train(graph, /*threads=*/1, /*streams=*/1))
@@ -107,7 +107,7 @@ TEST(ParallelRegions, BitsAreThoseOfTheSameKernelsOneAfterTheOther) {
 
 TEST(ParallelRegions, RepeatsBitForBitBesideNodesOnAllThreads) {
   const int threads = AvailableThreads();
-  if (threads < 2) GTEST_SKIP() << "one thread";
+  if (threads < 2) GTEST_SKIP() << "not on this machine: one thread";
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
     const Graph graph = RandomGraph(seed);
     EXPECT_EQ(Train(graph, threads, threads), Train(graph, threads, threads)) << seed;

@@ -35,6 +35,17 @@ class HostKernel : public Kernel {
   Stream& host_;
 };
 
+Result<std::unique_ptr<Kernel>> MakeCopyKernel(const StepPlan& step, const PlannedNode& node,
+                                               Backend& backend) {
+  if (node.choice.kernel != "copy") return backend.CreateReorder(node.call.inputs[0], node.choice);
+  const auto part_bytes = [&](int value) {
+    return step.values[static_cast<size_t>(value)].part_bytes();
+  };
+  // A part may be rounded to the device's alignment.
+  const int64_t bytes = std::min(part_bytes(node.inputs[0]), part_bytes(node.outputs[0]));
+  return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> MakeStepKernel(const StepPlan& step, const PlannedNode& node,
@@ -47,13 +58,8 @@ Result<std::unique_ptr<Kernel>> MakeStepKernel(const StepPlan& step, const Plann
         std::make_unique<HostKernel>(std::move(kernel), host.device().stream(0)));
   }
   if (node.def != nullptr) return backend.Create(*node.def, node.call, node.choice);
-  if (node.choice.kernel != "copy") return backend.CreateReorder(node.call.inputs[0], node.choice);
-  const auto part_bytes = [&](int value) {
-    return step.values[static_cast<size_t>(value)].part_bytes();
-  };
-  // A part may be rounded to the device's alignment.
-  const int64_t bytes = std::min(part_bytes(node.inputs[0]), part_bytes(node.outputs[0]));
-  return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeCopyKernel(step, node, backend));
+  return backend.Watch(std::move(kernel), node.call.where);
 }
 
 bool HasNodesOnHost(const Program& program) {

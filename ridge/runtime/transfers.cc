@@ -211,6 +211,8 @@ Result<Kernel*> Transfers::LayoutCopy(const PersistentValue& value, bool pack) {
   std::unique_ptr<Kernel>& kernel = layout_copies_[choice.key];
   if (kernel == nullptr) {
     RIDGE_ASSIGN_OR_RETURN(kernel, backend_.CreateReorder(value.type, choice));
+    const LayoutId to = choice.output_layouts.at(0);
+    kernel = backend_.Watch(std::move(kernel), "a copy to " + backend_.LayoutName(to));
   }
   return kernel.get();
 }

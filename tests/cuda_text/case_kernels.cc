@@ -60,13 +60,17 @@ std::vector<std::string> CaseKernel::Sources() const {
   return sources;
 }
 
+bool IsChosen(const std::string& op) {
+  const std::set<std::string> chosen = ChosenOps();
+  return chosen.empty() || chosen.contains(op);
+}
+
 CaseKernels KernelsOfCases() {
   CaseKernels found;
-  const std::set<std::string> chosen = ChosenOps();
   for (const std::string& path : AllCaseFiles()) {
     const Result<CaseFile> file = ReadCaseFile(path);
     EXPECT_TRUE(file.ok()) << file.status().message();
-    if (!file.ok() || (!chosen.empty() && !chosen.contains(file->op))) continue;
+    if (!file.ok() || !IsChosen(file->op)) continue;
     for (const OpCase& op_case : file->cases) {
       if (op_case.kind != OpCase::Kind::kError) AddCase(*file, op_case, found);
     }

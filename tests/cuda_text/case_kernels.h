@@ -28,6 +28,8 @@ struct CaseKernels {
   std::map<std::string, int> without;  // "cast: dtype": cases that have none
 };
 
+// Whether RIDGE_CUDA_TEXT_OPS leaves the operator.
+bool IsChosen(const std::string& op);
 CaseKernels KernelsOfCases();
 
 }  // namespace ridge::cuda_text

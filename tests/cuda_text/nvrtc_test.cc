@@ -1,13 +1,15 @@
 // What NVIDIA's compiler says of the kernels' texts, where it is installed: a call of each operator
-// for each architecture, and the registers that threads take.
+// for each architecture, and the registers that threads take, against registers.txt.
 //
-//   RIDGE_CUDA_TEXT_WHOLE=1    a call of each operator and dtypes
+//   RIDGE_CUDA_TEXT_WHOLE=1    a call of each operator and dtypes: rows are equal, else no larger
+//   RIDGE_CUDA_TEXT_WRITE=1    writes registers.txt
 #include "ridge/backend/cuda/nvrtc.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -17,6 +19,7 @@
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/core/rounding.h"
 #include "tests/cuda_text/case_kernels.h"
+#include "tests/cuda_text/registers.h"
 
 namespace ridge::cuda_text {
 namespace {
@@ -24,11 +27,19 @@ namespace {
 // Of a block, on all architectures that are compiled for; threads get them by eights.
 constexpr int kMostRegisters = 65536;
 
-// As ptxas -v says.
-struct Resources {
+// A kernel, as ptxas -v says.
+struct Compiled {
   std::string kernel;
   int registers = 0, spilled_bytes = 0;
 };
+
+// The system's, else that of scripts/setup.sh --test-tools.
+Result<cuda::Nvrtc> OpenNvrtc() {
+  cuda::LibrarySearch search = cuda::SearchForToolkit();
+  search.behind.push_back(std::string(std::getenv("RIDGE_SOURCE_DIR")) +
+                          "/build/deps/nvrtc/nvidia/cu13/lib");
+  return cuda::Nvrtc::Open(search);
+}
 
 // The number in front of `words`.
 int NumberBefore(const std::string& line, const std::string& words) {
@@ -37,9 +48,9 @@ int NumberBefore(const std::string& line, const std::string& words) {
   return std::atoi(line.c_str() + at);
 }
 
-std::vector<Resources> ResourcesOf(const std::string& log) {
+std::vector<Compiled> CompiledIn(const std::string& log) {
   const std::string properties = "Function properties for ";
-  std::vector<Resources> found;
+  std::vector<Compiled> found;
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     const size_t at = line.find(properties);
@@ -93,49 +104,114 @@ std::vector<CaseKernel> FirstOfEach(const std::vector<CaseKernel>& kernels, bool
   return kept;
 }
 
-void ExpectNoSpills(const cuda::Nvrtc& nvrtc, const std::string& architecture,
-                    const std::vector<CaseKernel>& kernels) {
-  const Result<cuda::Cubin> cubin =
-      nvrtc.Compile(OneProgram(kernels), architecture, {"--ptxas-options=-v"});
-  ASSERT_TRUE(cubin.ok()) << cubin.status().message();
-  const std::vector<Resources> found = ResourcesOf(cubin->log);
-  EXPECT_GE(found.size(), kernels.size()) << cubin->log.substr(0, 2000);
-  const std::map<std::string, int> threads = ThreadsOf(kernels);
-  int most = 0;
-  for (const Resources& one : found) {
-    EXPECT_EQ(one.spilled_bytes, 0) << architecture << ": " << one.kernel;
-    const auto launched = threads.find(one.kernel);  // a text may have kernels for other calls
-    const int block = launched == threads.end() ? 0 : launched->second;
-    EXPECT_LE(RoundUp(one.registers, 8) * block, kMostRegisters)
-        << architecture << ": " << one.kernel;
-    most = std::max(most, one.registers);
-  }
-  std::printf("%s: %zu calls, %zu kernels, %zu bytes, at most %d registers\n", architecture.c_str(),
-              kernels.size(), found.size(), cubin->code.size(), most);
+// "softmax row_major softmax" of "softmax_3_softmax"; "" of a function that is no kernel.
+std::string FamilyOf(const std::string& name, const std::vector<CaseKernel>& kernels) {
+  static const std::regex number("_([0-9]+)_");
+  std::smatch match;
+  if (!std::regex_search(name, match, number)) return "";
+  const CaseKernel& kernel = kernels.at(std::stoul(match[1]));
+  return kernel.op->name + " " + cuda::LayoutNameOf(kernel.layout) + " " + match.suffix().str();
 }
 
-TEST(CudaTextNvrtc, EveryOperatorCompilesWithoutSpillsAndCanBeLaunched) {
-  const Result<cuda::Nvrtc> nvrtc = cuda::Nvrtc::Open();
-  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
-  const std::vector<CaseKernel> all = KernelsOfCases().kernels;
-  const bool whole = std::getenv("RIDGE_CUDA_TEXT_WHOLE") != nullptr;
-  std::printf("NVRTC %s\n", nvrtc->version().c_str());
-  for (const char* architecture : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
-    ExpectNoSpills(*nvrtc, architecture, FirstOfEach(all, /*by_dtypes=*/whole));
+// Adds to `families` what the kernels take; each can be launched.
+void CompileFor(size_t architecture, const cuda::Nvrtc& nvrtc,
+                const std::vector<CaseKernel>& kernels,
+                std::map<std::string, Resources>& families) {
+  const std::string name = kArchitectures[architecture];
+  const Result<cuda::Cubin> cubin =
+      nvrtc.Compile(OneProgram(kernels), name, {"--ptxas-options=-v"});
+  ASSERT_TRUE(cubin.ok()) << cubin.status().message();
+  const std::vector<Compiled> found = CompiledIn(cubin->log);
+  EXPECT_GE(found.size(), kernels.size()) << cubin->log.substr(0, 2000);
+  const std::map<std::string, int> threads = ThreadsOf(kernels);
+  for (const Compiled& one : found) {
+    const auto launched = threads.find(one.kernel);  // a text may have kernels for other calls
+    const int block = launched == threads.end() ? 0 : launched->second;
+    EXPECT_LE(RoundUp(one.registers, 8) * block, kMostRegisters) << name << ": " << one.kernel;
+    const std::string family = FamilyOf(one.kernel, kernels);
+    if (family.empty()) {
+      EXPECT_EQ(one.spilled_bytes, 0) << name << ": " << one.kernel;
+      continue;
+    }
+    Resources& row = families[family];
+    row.registers[architecture] = std::max(row.registers[architecture], one.registers);
+    row.spilled_bytes = std::max(row.spilled_bytes, one.spilled_bytes);
   }
+  std::printf("%s: %zu calls, %zu kernels, %zu bytes\n", name.c_str(), kernels.size(), found.size(),
+              cubin->code.size());
+}
+
+std::string TablePath() {
+  return std::string(std::getenv("RIDGE_SOURCE_DIR")) + "/tests/cuda_text/registers.txt";
+}
+
+RegisterTable ReadTable() {
+  std::ifstream file(TablePath());
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Result<RegisterTable> table = ParseRegisters(text);
+  EXPECT_TRUE(table.ok()) << table.status().message();
+  return table.ok() ? *table : RegisterTable();
+}
+
+void ExpectRegisters(const RegisterTable& want, const RegisterTable& have, bool whole) {
+  for (const auto& [family, row] : have.families) {
+    const auto at = want.families.find(family);
+    ASSERT_NE(at, want.families.end()) << family << " has no row in registers.txt";
+    for (size_t a = 0; a < kArchitectures.size(); ++a) {
+      const int most = at->second.registers[a], found = row.registers[a];
+      EXPECT_TRUE(whole ? found == most : found <= most)
+          << family << " on " << kArchitectures[a] << ": " << found << " registers, " << most
+          << " in registers.txt";
+    }
+  }
+  EXPECT_TRUE(!whole || want.families.size() == have.families.size()) << "a row has no kernel";
+}
+
+// Spills are compared whatever compiled them.
+void ExpectAsInTable(const RegisterTable& have, bool whole) {
+  const RegisterTable want = ReadTable();
+  for (const auto& [family, row] : have.families) {
+    const auto at = want.families.find(family);
+    const int allowed = at == want.families.end() ? 0 : at->second.spilled_bytes;
+    EXPECT_LE(row.spilled_bytes, allowed) << family << " spills";
+  }
+  if (want.version == have.version) return ExpectRegisters(want, have, whole);
+  std::printf("registers are not compared: registers.txt is of NVRTC %s\n", want.version.c_str());
+}
+
+TEST(CudaTextNvrtc, EveryOperatorCompilesAndTakesTheRegistersOfItsRow) {
+  const Result<cuda::Nvrtc> nvrtc = OpenNvrtc();
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
+  const bool whole = std::getenv("RIDGE_CUDA_TEXT_WHOLE") != nullptr;
+  const std::vector<CaseKernel> kernels = FirstOfEach(KernelsOfCases().kernels, whole);
+  RegisterTable table{nvrtc->version(), {}};
+  std::printf("NVRTC %s\n", table.version.c_str());
+  for (size_t a = 0; a < kArchitectures.size(); ++a) CompileFor(a, *nvrtc, kernels, table.families);
+  const bool all = whole && std::getenv("RIDGE_CUDA_TEXT_OPS") == nullptr;
+  if (all && std::getenv("RIDGE_CUDA_TEXT_WRITE") != nullptr)
+    std::ofstream(TablePath()) << FormatRegisters(table);
+  ExpectAsInTable(table, all);
+}
+
+TEST(CudaTextNvrtc, TheTableOfRegistersIsReadAsItIsWritten) {
+  const RegisterTable table{"13.0", {{"add row_major add", {{16, 18, 20, 22}, 8}}}};
+  const Result<RegisterTable> read = ParseRegisters(FormatRegisters(table));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(FormatRegisters(*read), FormatRegisters(table));
+  EXPECT_FALSE(ParseRegisters("add row_major add: 16 18").ok());
 }
 
 TEST(CudaTextNvrtc, PatternsOfMemoryCompile) {
-  const Result<cuda::Nvrtc> nvrtc = cuda::Nvrtc::Open();
+  const Result<cuda::Nvrtc> nvrtc = OpenNvrtc();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
   for (const MemoryPattern pattern : kMemoryPatterns) {
     const std::string source =
         std::string(cuda::Prelude()) + cuda::PatternText({pattern, 4096, /*round=*/70}).source;
-    for (const char* architecture : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
+    for (const char* architecture : kArchitectures) {
       const Result<cuda::Cubin> cubin =
           nvrtc->Compile(source, architecture, {"--ptxas-options=-v"});
       ASSERT_TRUE(cubin.ok()) << cubin.status().message();
-      for (const Resources& one : ResourcesOf(cubin->log)) EXPECT_EQ(one.spilled_bytes, 0);
+      for (const Compiled& one : CompiledIn(cubin->log)) EXPECT_EQ(one.spilled_bytes, 0);
     }
   }
 }

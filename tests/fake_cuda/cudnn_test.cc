@@ -230,7 +230,7 @@ TEST(Cudnn, TheRealOneHasConvolutionsForAnH200) {
   // Before what the process has open: the fakes.
   search.before.insert(search.before.end(), search.behind.begin(), search.behind.end());
   const auto session = cuda::CudnnSession::Open(search, 90, device.c_str());
-  if (!session.ok()) GTEST_SKIP() << session.status().message();
+  if (!session.ok()) GTEST_SKIP() << "not on this machine: " << session.status().message();
   for (const char* name : {"conv", "conv_grad_input", "conv_grad_weight"}) {
     const TensorType x{kBF16, {32, 64, 56, 56}}, w{kBF16, {64, 64, 3, 3}};
     const bool is_conv = std::string(name) == "conv",

@@ -102,7 +102,9 @@ DriverCode cuInit(unsigned int) {
   return TheState().gpus.empty() ? DriverCode::kNoDevice : kOk;
 }
 
+// An error that stays is none of its own.
 DriverCode cuGetErrorName(DriverCode code, const char** name) {
+  if (const DriverCode own = TheState().Count(__func__); own != kOk) return own;
   static constexpr struct {
     DriverCode code;
     const char* name;
@@ -116,8 +118,10 @@ DriverCode cuGetErrorName(DriverCode code, const char** name) {
       {DriverCode::kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {DriverCode::kEccUncorrectable, "CUDA_ERROR_ECC_UNCORRECTABLE"},
       {DriverCode::kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {DriverCode::kLaunchTimeout, "CUDA_ERROR_LAUNCH_TIMEOUT"},
       {DriverCode::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
       {DriverCode::kDriverMismatch, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
+      {DriverCode::kUnknown, "CUDA_ERROR_UNKNOWN"},
   };
   for (const auto& known : kNames) {
     if (known.code == code) return *name = known.name, kOk;

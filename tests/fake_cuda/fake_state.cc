@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 namespace ridge::fake_cuda {
 namespace {
@@ -38,6 +39,10 @@ void ReadFailure(Settings& settings) {
   settings.fail_function = at.function;
   settings.fail_call = at.call;
   settings.fail_code = static_cast<DriverCode>(at.number);
+  const AtCall late = ReadAtCall("RIDGE_FAKE_CUDA_FAIL_LATE");
+  settings.late_function = late.function;
+  settings.late_call = late.call;
+  settings.late_code = static_cast<DriverCode>(late.number);
 }
 
 void ReadUse(Settings& settings) {
@@ -75,9 +80,8 @@ bool Stays(DriverCode code) {
 
 // The header's names, without the version of their symbol.
 std::string PlainName(const char* function) {
-  std::string name = function;
-  if (name.ends_with("_v2")) name.resize(name.size() - 3);
-  return name;
+  const std::string name = function;
+  return name.substr(0, name.find("_v"));
 }
 
 std::string UuidPrefix(int number) {
@@ -89,6 +93,9 @@ std::string UuidPrefix(int number) {
 Gpu GpuOf(int number, const Settings& settings) {
   return {.number = number, .bytes = settings.bytes, .used = settings.others_bytes};
 }
+
+// Between the call of an entry point and what it enqueues.
+thread_local DriverCode late = DriverCode::kSuccess;
 
 // The GPU that a name of CUDA_VISIBLE_DEVICES means; -1: none.
 int FindGpu(const std::string& name, int devices) {
@@ -131,24 +138,32 @@ void State::Configure() {
   Forget();
 }
 
-DriverCode State::Begin(const char* function) {
+DriverCode State::Count(const char* function) {
   const std::lock_guard hold(lock_);
   const std::string name = PlainName(function);
   const int64_t call = ++calls_[name];
   if (call >= settings_.leak_call && name == settings_.leak_function)
     leaked_ += settings_.leak_bytes;
+  if (call == settings_.late_call && name == settings_.late_function) late = settings_.late_code;
   if (call == settings_.fail_call && name == settings_.fail_function) {
     if (const int code = static_cast<int>(settings_.fail_code); code < 0) std::raise(-code);
     if (Stays(settings_.fail_code)) Stay(settings_.fail_code);
     return settings_.fail_code;
   }
-  return stays();
+  return DriverCode::kSuccess;
+}
+
+DriverCode State::Begin(const char* function) {
+  const DriverCode injected = Count(function);
+  return injected == DriverCode::kSuccess ? stays() : injected;
 }
 
 DriverCode State::BeginInContext(const char* function) {
   if (const DriverCode code = Begin(function); code != DriverCode::kSuccess) return code;
   return CurrentGpu() == nullptr ? DriverCode::kInvalidContext : DriverCode::kSuccess;
 }
+
+DriverCode State::TakeLate() { return std::exchange(late, DriverCode::kSuccess); }
 
 uint64_t State::InUse(const Gpu& gpu) const {
   constexpr uint64_t kPage = uint64_t{2} << 20;

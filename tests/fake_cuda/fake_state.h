@@ -30,6 +30,9 @@ struct Settings {
   std::string fail_function;  // "" none
   int64_t fail_call = 0;      // counted from 1
   DriverCode fail_code = DriverCode::kSuccess;
+  std::string late_function;  // the same of what its call enqueues, when a stream comes to it
+  int64_t late_call = 0;
+  DriverCode late_code = DriverCode::kSuccess;
 };
 
 // A GPU that CUDA_VISIBLE_DEVICES leaves.
@@ -49,10 +52,15 @@ class State {
   void Configure();
   const Settings& settings() const { return settings_; }
 
-  // The first lines of an entry point: the injected error, or the one that stays.
+  // The first lines of an entry point: the injected error.
+  DriverCode Count(const char* function);
+  // The same, or the one that stays.
   DriverCode Begin(const char* function);
   // The same where a context must be current on the calling thread.
   DriverCode BeginInContext(const char* function);
+
+  // What the work fails with that the calling thread enqueues next; it is told once.
+  DriverCode TakeLate();
 
   void Stay(DriverCode code);  // the first one stays
   void Forget() { stays_ = 0; }

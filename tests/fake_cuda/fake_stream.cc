@@ -61,6 +61,8 @@ std::shared_ptr<Graph> Stream::EndCapture() {
 }
 
 void Stream::Push(Work run) {
+  if (const DriverCode late = TheState().TakeLate(); late != DriverCode::kSuccess)
+    run = [late](bool skipped) { return skipped ? DriverCode::kSuccess : late; };
   if (capture_ != nullptr) {
     capture_->push_back({std::move(run), behind_});
     behind_ = {capture_->size() - 1};

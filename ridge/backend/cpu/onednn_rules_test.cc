@@ -65,7 +65,8 @@ void ExpectSameAnswer(const std::string& op_name, const OpCall& call, size_t wei
 class OneDnnRules : public testing::Test {
  protected:
   void SetUp() override {
-    if (!HasRules(DType::kF32, LibraryInstructions())) GTEST_SKIP() << "no rules for this CPU";
+    if (!HasRules(DType::kF32, LibraryInstructions()))
+      GTEST_SKIP() << "not on this machine: no rules for this CPU";
   }
 };
 
@@ -90,7 +91,7 @@ void ExpectSameConvolutions(DType dtype) {
 TEST_F(OneDnnRules, SayOfConvolutionsWhatTheLibrarySays) { ExpectSameConvolutions(DType::kF32); }
 
 TEST_F(OneDnnRules, SayOfConvolutionsInBF16WhatTheLibrarySays) {
-  if (!LibraryInstructions().bf16) GTEST_SKIP() << "no products of bf16";
+  if (!LibraryInstructions().bf16) GTEST_SKIP() << "not on this machine: no products of bf16";
   ExpectSameConvolutions(DType::kBF16);
 }
 

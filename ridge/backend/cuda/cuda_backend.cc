@@ -143,12 +143,15 @@ class CudaBackend : public Backend {
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
-    return Ready(CreateFor(op, call, choice), call.where);
+    RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CreateFor(op, call, choice));
+    return Watch(std::move(kernel), call.where);
   }
   Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
                                                 const KernelChoice& choice) override {
-    return Ready(KernelOf(ReorderText(type, choice.input_layouts.at(0))),
-                 "a copy to " + LayoutNameOf(choice.output_layouts.at(0)));
+    return KernelOf(ReorderText(type, choice.input_layouts.at(0)));
+  }
+  std::unique_ptr<Kernel> Watch(std::unique_ptr<Kernel> kernel, const std::string& where) override {
+    return options_.waits_for_each ? WaitForEach(std::move(kernel), where) : std::move(kernel);
   }
 
  private:
@@ -161,11 +164,6 @@ class CudaBackend : public Backend {
                                                  choice.kernel + " for it");
     }
     return KernelOf(std::move(written->text));
-  }
-  Result<std::unique_ptr<Kernel>> Ready(Result<std::unique_ptr<Kernel>> kernel,
-                                        const std::string& where) const {
-    if (!kernel.ok() || !options_.waits_for_each) return kernel;
-    return WaitForEach(std::move(*kernel), where);
   }
 
   // nullptr: the choice is a kernel of ours.

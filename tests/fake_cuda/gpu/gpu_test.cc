@@ -137,7 +137,7 @@ TEST_F(GpuTest, TooMuchMemoryIsRefusedAndLeavesTheDeviceWell) {
 using GpuDeathTest = GpuTest;
 TEST_F(GpuDeathTest, AWriteBehindTheArenaIsAnError) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  if (!device_->gpu().maps_memory) GTEST_SKIP() << "no guards";
+  if (!device_->gpu().maps_memory) GTEST_SKIP() << "not on this machine: no guards";
   EXPECT_EXIT(
       {
         const auto arena = Arena(kMiB);

@@ -13,10 +13,10 @@ class WithGpu : public testing::Test {
  protected:
   void SetUp() override {
     Result<Driver> driver = LoadDriver();
-    if (!driver.ok()) GTEST_SKIP() << driver.status().message();
+    if (!driver.ok()) GTEST_SKIP() << "not on this machine: " << driver.status().message();
     Result<std::unique_ptr<CudaDevice>> device = CudaDevice::Open(*driver, 0);
     if (!device.ok() && device.status().message().starts_with("the NVIDIA driver shows no GPU"))
-      GTEST_SKIP() << device.status().message();
+      GTEST_SKIP() << "not on this machine: " << device.status().message();
     ASSERT_TRUE(device.ok()) << device.status().message();
     device_ = std::move(*device);
     fmt::print("{} (CUDA {}): {}\n", driver->path, CudaVersionText(driver->version),

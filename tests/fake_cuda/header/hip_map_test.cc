@@ -76,10 +76,16 @@ static_assert(std::is_same_v<decltype(&::hipGetErrorName), ErrorNameOfHip>);
 // C++ overloads stand beside these.
 using MallocOfHip = hipError_t (*)(void**, size_t);
 using HostMallocOfHip = hipError_t (*)(void**, size_t, unsigned int);
-static_assert(static_cast<MallocOfHip>(&::hipMalloc) != nullptr);
-static_assert(static_cast<HostMallocOfHip>(&::hipHostMalloc) != nullptr);
+[[maybe_unused]] constexpr MallocOfHip kMalloc = &::hipMalloc;
+[[maybe_unused]] constexpr HostMallocOfHip kHostMalloc = &::hipHostMalloc;
 static_assert(kSameCall<decltype(DriverTable::MemAlloc), MallocOfHip>);
 static_assert(kSameCall<decltype(DriverTable::MemHostAlloc), HostMallocOfHip>);
+// Edges have no data.
+static_assert(kSameCall<DriverCode (*)(StreamHandle, int*, uint64_t*, GraphHandle*,
+                                       const GraphNodeHandle**, size_t*),
+                        decltype(&::hipStreamGetCaptureInfo_v2)>);
+static_assert(kSameCall<DriverCode (*)(StreamHandle, GraphNodeHandle*, size_t, unsigned int),
+                        decltype(&::hipStreamUpdateCaptureDependencies)>);
 // HIP's current device stands for a context, by its number.
 static_assert(std::is_same_v<decltype(&::hipSetDevice), hipError_t (*)(int)>);
 
@@ -115,7 +121,9 @@ TEST(Hip, HasWhatTheDriverTableCalls) {
 #define RIDGE_TEST_COUNT(...) ++mapped;
   RIDGE_HIP_FUNCTIONS(RIDGE_TEST_COUNT)
 #undef RIDGE_TEST_COUNT
-  EXPECT_EQ(here, mapped + 4);  // GetErrorName, MemAlloc, MemHostAlloc, CtxSetCurrent are above
+  // Above: GetErrorName, MemAlloc, MemHostAlloc, CtxSetCurrent, StreamGetCaptureInfo and
+  // StreamUpdateCaptureDependencies.
+  EXPECT_EQ(here, mapped + 6);
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ MatrixF32 View(const std::vector<float>& data, int64_t rows, int64_t columns, Or
 class GemmF32Test : public testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {
-    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this machine";
+    if ((hwy::SupportedTargets() & GetParam()) == 0)
+      GTEST_SKIP() << "not on this machine: no such instructions";
     Use(GetParam());
   }
   void TearDown() override { Use(0); }

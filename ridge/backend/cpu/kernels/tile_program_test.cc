@@ -58,7 +58,8 @@ std::vector<float> Points(double low, double high) {
 class TileFunctions : public testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {
-    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this machine";
+    if ((hwy::SupportedTargets() & GetParam()) == 0)
+      GTEST_SKIP() << "not on this machine: no such instructions";
     hwy::SetSupportedTargetsForTest(GetParam());
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }

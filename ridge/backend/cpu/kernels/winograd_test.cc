@@ -126,7 +126,8 @@ class WinogradTest : public testing::Test {
     const std::vector<Tensor> inputs = Inputs(call);
     std::string kernel, direct;
     const std::vector<Tensor> outputs = Run(ConvKernels::kAuto, call, inputs, kernel);
-    if (kernel.find("winograd") == std::string::npos) GTEST_SKIP() << "no vectors of 16 here";
+    if (kernel.find("winograd") == std::string::npos)
+      GTEST_SKIP() << "not on this machine: no vectors of 16";
     const std::vector<Tensor> expected = Run(ConvKernels::kDirect, call, inputs, direct);
     EXPECT_EQ(direct.find("winograd"), std::string::npos);
     for (size_t o = 0; o < outputs.size(); ++o) {
@@ -146,7 +147,8 @@ TEST_F(WinogradTest, StaysWithinAFewRoundingsOfDouble) {
       const std::vector<Tensor> inputs = Inputs(call);
       std::string kernel;
       const std::vector<Tensor> outputs = Run(ConvKernels::kAuto, call, inputs, kernel);
-      if (kernel.find("winograd") == std::string::npos) GTEST_SKIP() << "no vectors of 16 here";
+      if (kernel.find("winograd") == std::string::npos)
+        GTEST_SKIP() << "not on this machine: no vectors of 16";
       const auto exact = Exact(call, inputs);
       for (size_t o = 0; o < outputs.size(); ++o) {
         EXPECT_LT(Difference(outputs[o], exact[o].data(), call.outputs[o].elements()), 4e-6)
