@@ -344,11 +344,14 @@ class Cuda(RidgeTest):
         self.assertRegex(done.stdout, r"\n +0\.weight\.grad +matmul ")
         self.assertIn(", cublaslt.matmul\n", done.stdout)
 
-    def test_equal_bits_cost_nothing_on_a_gpu_that_is_here(self):
-        for model in (["mlp:hidden=8"], ["cnn:filters=4", "--batch", "2", "--precision", "bf16"]):
+    def test_what_equal_bits_cost_with_cudnn_is_told_elsewhere(self):
+        for model, text in (
+                (["mlp:hidden=8"], "costs nothing here: every kernel gives equal bits"),
+                (["cnn:filters=4", "--batch", "2", "--precision", "bf16"],
+                 "cuDNN gives deterministic kernels alone here; what they cost is known of devices "
+                 "that are not here. hint: --on h200-sxm")):
             self.assertEqual(self.ridge("plan", *model, "--device", "cuda", "--why", "determinism", "-q",
-                                        env=FAKE_GPU).stdout,
-                             "Determinism  costs nothing here: every kernel gives equal bits\n")
+                                        env=FAKE_GPU).stdout, f"Determinism  {text}\n")
 
     def test_a_trace_has_the_copies_of_batches_beside_the_nodes(self):
         done = self.train("--device", "cuda", "--batch", "8", "--trace", "--out", "run")
@@ -359,7 +362,7 @@ class Cuda(RidgeTest):
         self.assertEqual(names, {"training loop", "nodes", "copies"})
         copies = [event for event in events if event.get("cat") == "upload"]
         self.assertGreater(len(copies), 1)
-        self.assertEqual({copy["args"]["bytes"] for copy in copies}, {8 * (28 * 28 * 4 + 8)})
+        self.assertEqual({copy["args"]["bytes"] for copy in copies}, {8 * (12 * 4 + 8)})
         for copy in copies:
             self.assertGreaterEqual(copy["dur"], 0)
 
