@@ -10,7 +10,7 @@
 # PEER is a Python with PyTorch, beside which the models are timed: python3, if it has one.
 # A model's plan keeps its promises when what was measured is at most so far from it; "": not judged
 #   BYTES_OFF=0.02 STEP_OFF=0.1     memory and seconds a step, as shares
-#   FIRST_STEP_S=5                  seconds until the first step is done
+#   FIRST_STEP_S=5                  seconds until the first step is done, with warm caches
 #
 # It changes no setting of the GPU.  A part that fails stops no other; the exit code is that of all.
 set -u
@@ -164,9 +164,10 @@ part 60 beside_cpu beside_cpu "$small"
 part 120 bench_device kept bench_device.json "$bin/ridge" bench device --device cuda --dry-run --json
 timed=()
 for model in $MODELS; do
+  step=("$bin/ridge" bench step "${model%%:*}" --batch "${model##*:}" --precision "$PRECISION" --device cuda --json)
   timed+=("$out/step_${model%%:*}.json")
-  part 60 "bench_${model%%:*}" kept "step_${model%%:*}.json" "$bin/ridge" bench step "${model%%:*}" \
-    --batch "${model##*:}" --precision "$PRECISION" --steps "$STEPS" --device cuda --json
+  part 60 "warm_${model%%:*}" "${step[@]}" --steps 1  # its kernels are compiled
+  part 60 "bench_${model%%:*}" kept "step_${model%%:*}.json" "${step[@]}" --steps "$STEPS"
 done
 part 20 promises promises "${timed[@]}"
 if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then

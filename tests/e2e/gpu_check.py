@@ -10,8 +10,8 @@ import unittest
 from _ridge import FAKE_GPU, RIDGE, SOURCE, RidgeTest, environment
 
 SMALL = "mlp:hidden=8,layers=1,inputs=12,classes=3"
-PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "bench_mlp",
-         "promises"]
+PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "warm_mlp",
+         "bench_mlp", "promises"]
 
 
 class GpuCheck(RidgeTest):
