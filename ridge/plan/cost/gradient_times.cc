@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/ops/shared/update_group.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/tree_sums.h"
@@ -9,6 +10,8 @@
 
 namespace ridge {
 namespace {
+
+constexpr size_t kGradientOfUpdate = 1;  // of an update's own inputs in a group
 
 // The parameter that the node updates, as persistent index; -1: it updates none.
 int UpdatedBy(const Program& program, const StepPlan& step, const PlannedNode& node) {
@@ -35,6 +38,22 @@ int GradientOf(const Program& program, const StepPlan& step, const PlannedNode& 
     if (is_gradient && value.type.elements() == type.elements()) return input;
   }
   return -1;
+}
+
+// Those that the node reads to update parameters, one each.
+std::vector<int> GradientsOf(const Program& program, const StepPlan& step,
+                             const PlannedNode& node) {
+  const int parameter = UpdatedBy(program, step, node);
+  if (parameter < 0) return {};
+  if (!node.op.ends_with("_group")) {
+    const int gradient = GradientOf(program, step, node, parameter);
+    return gradient < 0 ? std::vector<int>() : std::vector<int>{gradient};
+  }
+  std::vector<int> gradients;
+  const UpdateGroup& group = GroupOf(*node.def);
+  for (size_t at = 0; at < group.CountOf(node.call); ++at)
+    gradients.push_back(node.inputs[group.OwnInput(at, kGradientOfUpdate)]);
+  return gradients;
 }
 
 // The step that makes the gradients, and what follows each of its nodes.
@@ -81,14 +100,13 @@ std::vector<GradientReady> GradientTimes(const Program& program, int64_t accumul
   const Backward backward(program, *parts.front().step);
   const StepPlan& step = *parts.back().step;
   for (const PlannedNode& node : step.nodes) {
-    const int parameter = UpdatedBy(program, step, node);
-    const int gradient = parameter < 0 ? -1 : GradientOf(program, step, node, parameter);
-    if (gradient < 0) continue;
-    const PlannedValue& value = step.values[static_cast<size_t>(gradient)];
-    const double behind_s = value.persistent_index >= 0
-                                ? backward.SecondsBehindVariable(value.persistent_index)
-                                : backward.SecondsBehind(gradient);
-    gradients.push_back({update_s > 0 ? behind_s / update_s : 0, value.type.bytes()});
+    for (const int gradient : GradientsOf(program, step, node)) {
+      const PlannedValue& value = step.values[static_cast<size_t>(gradient)];
+      const double behind_s = value.persistent_index >= 0
+                                  ? backward.SecondsBehindVariable(value.persistent_index)
+                                  : backward.SecondsBehind(gradient);
+      gradients.push_back({update_s > 0 ? behind_s / update_s : 0, value.type.bytes()});
+    }
   }
   std::stable_sort(gradients.begin(), gradients.end(),
                    [](const auto& a, const auto& b) { return a.ahead > b.ahead; });

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ridge/graph/ops/shared/update_group.h"
+
 namespace ridge {
 namespace {
 
@@ -53,6 +55,30 @@ TEST(GradientTimes, AGradientWaitsForTheKernelsBehindItAndNotForUpdates) {
   EXPECT_DOUBLE_EQ(times[0].ahead, 3.0 / 12);
   EXPECT_DOUBLE_EQ(times[1].ahead, 0);
   EXPECT_EQ(times[0].bytes, kWeight.bytes());
+}
+
+// Two updates in one launch: each has its gradient.
+TEST(GradientTimes, AGroupOfUpdatesHasTheGradientsOfAll) {
+  const OpDef& op = *FindOp("sgd_update_group");
+  Program program;
+  const int a = Persistent(program, "a", ValueKind::kParameter, Purpose::kParameters);
+  const int b = Persistent(program, "b", ValueKind::kParameter, Purpose::kParameters);
+  StepPlan step;
+  step.name = "train";
+  const int grad_b = Value(step), grad_a = Value(step);
+  Node(step, 1, {}, {grad_b});
+  Node(step, 3, {}, {grad_a});
+  std::vector<int> inputs(GroupOf(op).shared.size(), -1);
+  for (const int input : {Value(step, a), grad_a, Value(step, b), grad_b}) inputs.push_back(input);
+  Node(step, 2, inputs, {Value(step, a), Value(step, b)});
+  step.nodes.back().op = op.name;
+  step.nodes.back().def = &op;
+  step.nodes.back().call.inputs.resize(inputs.size(), kWeight);
+  program.steps.push_back(step);
+  const std::vector<GradientReady> times = GradientTimes(program, 1);
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_DOUBLE_EQ(times[0].ahead, 3.0 / 6);
+  EXPECT_DOUBLE_EQ(times[1].ahead, 0);
 }
 
 // Sums of gradients exist in the last micro-batch; a variable that nothing updates has none.
