@@ -28,12 +28,15 @@ void SynchronizeAll() {
   std::vector<Stream*> streams;
   {
     const std::lock_guard hold(TheStreams().lock);
-    streams = TheStreams().streams;
+    for (Stream* stream : TheStreams().streams) {
+      if (stream->gpu() == CurrentGpu()) streams.push_back(stream);
+    }
   }
   for (Stream* stream : streams) stream->Synchronize();
 }
 
-Stream::Stream(uint32_t seed, bool lazy) : lazy_(lazy), draw_(seed), thread_([this] { Loop(); }) {
+Stream::Stream(uint32_t seed, bool lazy)
+    : gpu_(CurrentGpu()), lazy_(lazy), draw_(seed), thread_([this] { Loop(); }) {
   const std::lock_guard hold(TheStreams().lock);
   TheStreams().streams.push_back(this);
 }

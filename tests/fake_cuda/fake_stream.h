@@ -30,6 +30,7 @@ std::vector<size_t> DrawOrder(const Graph& graph, std::mt19937& draw);
 
 class Stream {
  public:
+  // Of the calling thread's current GPU.
   Stream(uint32_t seed, bool lazy);
   ~Stream();  // after its work is done
 
@@ -49,6 +50,7 @@ class Stream {
   void Synchronize();
   // Somebody waits for what was pushed until now.
   void Need();
+  const Gpu* gpu() const { return gpu_; }
 
  private:
   void Loop();
@@ -60,13 +62,14 @@ class Stream {
   std::shared_ptr<Graph> capture_;
   std::vector<size_t> behind_;
   int64_t pushed_ = 0, begun_ = 0, needed_ = 0;  // pieces of work
+  const Gpu* const gpu_;
   const bool lazy_;
   bool busy_ = false, stop_ = false;
   std::mt19937 draw_;
   std::thread thread_;
 };
 
-// All streams of the process.
+// All streams of the calling thread's current GPU.
 void SynchronizeAll();
 
 class Event {
