@@ -23,12 +23,6 @@ bool IsProduct(const Graph& graph, const Node& node) {
   return graph.type(node.inputs[0]).dtype == DType::kF32;
 }
 
-bool PaysForCasts(const Graph& graph, const Node& node, const ReducedRates& rates) {
-  int64_t elements = graph.type(node.outputs[0]).elements();
-  for (size_t i = 0; i < kOperands; ++i) elements += graph.type(node.inputs[i]).elements();
-  return CallCost(*node.op, graph.Call(node)).flops / rates.least_flops_per_element >= elements;
-}
-
 // Which products read 16 bits.  A convolution may have a way in f32 that needs far fewer
 // multiplications (Winograd); convolutions of one shape, forward and backward, are decided on
 // together, because they read the same x and dy.
@@ -45,7 +39,7 @@ class ProductChooser {
     std::vector<bool> chosen(graph_.nodes().size(), false);
     for (size_t n = 0; n < chosen.size(); ++n) {
       const Node& node = graph_.nodes()[n];
-      chosen[n] = IsProduct(graph_, node) && PaysForCasts(graph_, node, rates_);
+      chosen[n] = IsProduct(graph_, node) && PaysForCasts(*node.op, graph_.Call(node), rates_);
       if (chosen[n] && narrow_ && IsConvolution(node)) AddConvolution(node);
     }
     if (!narrow_) return chosen;
@@ -157,6 +151,12 @@ class ProductCaster {
 };
 
 }  // namespace
+
+bool PaysForCasts(const OpDef& op, const OpCall& product, const ReducedRates& rates) {
+  int64_t elements = product.outputs[0].elements();
+  for (size_t i = 0; i < kOperands; ++i) elements += product.inputs[i].elements();
+  return CallCost(op, product).flops / rates.least_flops_per_element >= elements;
+}
 
 Result<Graph> AutocastMatmuls(Graph graph, DType operands, KernelQuery& kernels) {
   std::vector<bool> chosen = ProductChooser(graph, operands, kernels).Run();

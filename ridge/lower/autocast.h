@@ -9,6 +9,10 @@
 
 namespace ridge {
 
+// Whether the product has so much arithmetic for each element of its two operands and its result
+// that 16 bits save more time than casts cost.
+bool PaysForCasts(const OpDef& op, const OpCall& product, const ReducedRates& rates);
+
 // Every matmul, conv, conv_grad_input and conv_grad_weight of f32 that has enough arithmetic to pay
 // for the casts reads its operands as `operands` (bf16 or f16), each value cast once for all its
 // readers, adds up in f32 and writes f32; bias and epilogue stay f32.  Parameters, their updates

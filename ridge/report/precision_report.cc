@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ridge/core/units.h"
+#include "ridge/lower/autocast.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/report/table.h"
 
@@ -26,30 +27,25 @@ struct Nodes {
   }
 };
 
-bool HasNarrow(const OpCall& call) {
-  const auto narrow = [](const TensorType& type) {
-    return IsFloat(type.dtype) && BytesPerElement(type.dtype) == 2;
-  };
-  return std::any_of(call.inputs.begin(), call.inputs.end(), narrow) ||
-         std::any_of(call.outputs.begin(), call.outputs.end(), narrow);
+template <typename Predicate>
+bool AnyType(const OpCall& call, const Predicate& is) {
+  return std::any_of(call.inputs.begin(), call.inputs.end(), is) ||
+         std::any_of(call.outputs.begin(), call.outputs.end(), is);
 }
 
 bool HasFloats(const OpCall& call) {
-  const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
-  return std::any_of(call.inputs.begin(), call.inputs.end(), is_float) ||
-         std::any_of(call.outputs.begin(), call.outputs.end(), is_float);
+  return AnyType(call, [](const TensorType& type) { return IsFloat(type.dtype); });
 }
 
-int64_t Elements(const OpCall& call) {
-  int64_t elements = 0;
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    elements += call.has_input(i) ? call.inputs[i].elements() : 0;
-  for (const TensorType& type : call.outputs) elements += type.elements();
-  return elements;
+bool HasNarrow(const OpCall& call) {
+  return AnyType(call, [](const TensorType& type) {
+    return IsFloat(type.dtype) && BytesPerElement(type.dtype) == 2;
+  });
 }
 
-bool IsContraction(const OpDef& op) {
-  return op.cost_class == CostClass::kMatmul || op.cost_class == CostClass::kConv;
+bool IsContraction(const OpDef& op, const OpCall& call) {
+  const bool is = op.cost_class == CostClass::kMatmul || op.cost_class == CostClass::kConv;
+  return is && call.inputs.size() >= 2;
 }
 
 // Of a node of f32 alone.
@@ -58,19 +54,16 @@ std::string WhyF32(const PlannedNode& node, const RewriteRules& rules) {
   const OpDef& op = *node.def;
   if (op.cost_class == CostClass::kOptimizer)
     return "weights and moments stay f32: 16 bits would round small updates away";
-  if (IsContraction(op)) {
-    const int64_t least = rules.RatesOf(DType::kBF16).least_flops_per_element;
-    const int64_t elements = std::max<int64_t>(Elements(node.call), 1);
-    if (node.cost.flops / elements < least)
+  if (IsContraction(op, node.call)) {
+    const ReducedRates rates = rules.RatesOf(DType::kBF16);
+    if (!PaysForCasts(op, node.call, rates))
       return fmt::format("fewer than {} FLOPs an element: casts would cost more than they save",
-                         least);
+                         rates.least_flops_per_element);
     return "--precision-for keeps it, or the device has no kernel for its shape in 16 bits";
   }
-  if (op.cost_class != CostClass::kElementwise && rules.ReducedGroups(op).empty())
-    return "the device's kernels of it take f32";
-  if (op.cost_class != CostClass::kElementwise)
-    return "it reads f32: weights, or outputs, which --precision-for narrows";
-  return "its neighbours read and write f32";
+  if (op.cost_class == CostClass::kElementwise) return "its neighbours read and write f32";
+  if (rules.ReducedGroups(op).empty()) return "the device's kernels of it take f32";
+  return "it reads f32: weights, or outputs, which --precision-for narrows";
 }
 
 struct Counted {

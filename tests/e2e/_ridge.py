@@ -2,6 +2,7 @@
 import atexit
 import json
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -64,6 +65,26 @@ class RidgeTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(self.path(f"{out}/summary.json")) as file:
             return json.load(file)
+
+    def train_killed(self, *words, kills, seconds, env=None):
+        """Trains with the words in the folder `cut`, killed so many times within so many seconds of a
+        start (least, most) and resumed until it ends.  The number of kills, and the seed of their
+        times."""
+        seed = random.randrange(1 << 30)
+        chance = random.Random(seed)
+        done = 0
+        while not os.path.exists(self.path("cut/summary.json")):
+            resume = os.path.exists(self.path("cut/options.json"))
+            given = ["--resume", "cut", "-q"] if resume else [*words, "--out", "cut"]
+            process = self.start("train", *given, env=env)
+            try:
+                process.communicate(timeout=chance.uniform(*seconds) if done < kills else 60)
+                self.assertEqual(process.returncode, 0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                done += 1
+        return done, seed
 
     def start(self, *words, env=None, **options):
         return subprocess.Popen([RIDGE, *words], cwd=self.folder, env=environment(env), text=True,

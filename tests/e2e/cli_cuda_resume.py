@@ -2,8 +2,6 @@
 bits.  On a driver that runs on the host."""
 import json
 import os
-import random
-import subprocess
 import unittest
 
 from _overflows import NET, WithOverflows
@@ -58,20 +56,7 @@ class Resumed(RidgeTest):
     def test_a_run_killed_at_random_points_ends_with_the_same_bits(self):
         steps = ["--steps", "600", "--checkpoint-every", "10", "-q"]
         whole = self.whole(*steps)
-        seed = random.randrange(1 << 30)
-        chance = random.Random(seed)
-        kills = 0
-        while not os.path.exists(self.path("cut/summary.json")):
-            resume = os.path.exists(self.path("cut/options.json"))
-            words = ["--resume", "cut", "-q"] if resume else [*MODEL, *steps, "--out", "cut"]
-            process = self.start("train", *words, env=FAKE_GPU)
-            try:
-                process.communicate(timeout=chance.uniform(0.1, 1.5) if kills < 5 else 60)
-                self.assertEqual(process.returncode, 0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                kills += 1
+        kills, seed = self.train_killed(*MODEL, *steps, kills=5, seconds=(0.1, 1.5), env=FAKE_GPU)
         self.assertEqual(self.read_json("cut/summary.json")["parameters_sha256"], whole,
                          f"{kills} kills, seed {seed}")
         self.assertGreater(kills, 0)

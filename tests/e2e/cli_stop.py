@@ -1,12 +1,10 @@
 """Runs that are killed, stopped, or cannot write: nothing is lost, and the exit code says so."""
 import os
-import random
 import re
 import resource
 import shutil
 import signal
 import stat
-import subprocess
 import time
 import unittest
 
@@ -34,20 +32,7 @@ class Killed(StopTest):
     def test_a_run_killed_at_random_points_ends_with_the_same_bits(self):
         self.ok("train", *SMALL, *STEPS, "--out", "whole")
         whole = self.read_json("whole/summary.json")
-        seed = random.randrange(1 << 30)
-        chance = random.Random(seed)
-        kills = 0
-        while not os.path.exists(self.path("cut/summary.json")):
-            resume = os.path.exists(self.path("cut/options.json"))
-            words = ["--resume", "cut", "-q"] if resume else [*SMALL, *STEPS, "--out", "cut"]
-            process = self.start("train", *words)
-            try:
-                process.communicate(timeout=chance.uniform(0.05, 0.5) if kills < 8 else 60)
-                self.assertEqual(process.returncode, 0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                kills += 1
+        kills, seed = self.train_killed(*SMALL, *STEPS, kills=8, seconds=(0.05, 0.5))
         cut = self.read_json("cut/summary.json")
         self.assertEqual(cut["parameters_sha256"], whole["parameters_sha256"],
                          f"{kills} kills, seed {seed}")

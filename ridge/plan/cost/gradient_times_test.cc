@@ -36,21 +36,31 @@ void Node(StepPlan& step, double seconds, std::vector<int> inputs, std::vector<i
   step.nodes.push_back(node);
 }
 
-// Two weights: the gradient of the second exists first, their updates come last.
-TEST(GradientTimes, AGradientWaitsForTheKernelsBehindItAndNotForUpdates) {
+// Two weights and their gradients.
+struct TwoWeights {
   Program program;
-  const int a = Persistent(program, "a", ValueKind::kParameter, Purpose::kParameters);
-  const int b = Persistent(program, "b", ValueKind::kParameter, Purpose::kParameters);
+  int a = Persistent(program, "a", ValueKind::kParameter, Purpose::kParameters);
+  int b = Persistent(program, "b", ValueKind::kParameter, Purpose::kParameters);
   StepPlan step;
-  step.name = "train";
-  const int grad_b = Value(step), grad_a = Value(step);
-  Node(step, 4, {Value(step, a), Value(step, b)}, {Value(step)});
-  Node(step, 1, {}, {grad_b});
-  Node(step, 2, {Value(step, b), grad_b}, {Value(step, b)});
-  Node(step, 3, {}, {grad_a});
-  Node(step, 2, {Value(step, a), grad_a}, {Value(step, a)});
-  program.steps.push_back(step);
-  const std::vector<GradientReady> times = GradientTimes(program, 1);
+  int grad_b = Value(step), grad_a = Value(step);
+
+  std::vector<GradientReady> Times() {
+    step.name = "train";
+    program.steps.push_back(step);
+    return GradientTimes(program, 1);
+  }
+};
+
+// The gradient of the second exists first, their updates come last.
+TEST(GradientTimes, AGradientWaitsForTheKernelsBehindItAndNotForUpdates) {
+  TwoWeights w;
+  StepPlan& step = w.step;
+  Node(step, 4, {Value(step, w.a), Value(step, w.b)}, {Value(step)});
+  Node(step, 1, {}, {w.grad_b});
+  Node(step, 2, {Value(step, w.b), w.grad_b}, {Value(step, w.b)});
+  Node(step, 3, {}, {w.grad_a});
+  Node(step, 2, {Value(step, w.a), w.grad_a}, {Value(step, w.a)});
+  const std::vector<GradientReady> times = w.Times();
   ASSERT_EQ(times.size(), 2u);
   EXPECT_DOUBLE_EQ(times[0].ahead, 3.0 / 12);
   EXPECT_DOUBLE_EQ(times[1].ahead, 0);
@@ -60,22 +70,18 @@ TEST(GradientTimes, AGradientWaitsForTheKernelsBehindItAndNotForUpdates) {
 // Two updates in one launch: each has its gradient.
 TEST(GradientTimes, AGroupOfUpdatesHasTheGradientsOfAll) {
   const OpDef& op = *FindOp("sgd_update_group");
-  Program program;
-  const int a = Persistent(program, "a", ValueKind::kParameter, Purpose::kParameters);
-  const int b = Persistent(program, "b", ValueKind::kParameter, Purpose::kParameters);
-  StepPlan step;
-  step.name = "train";
-  const int grad_b = Value(step), grad_a = Value(step);
-  Node(step, 1, {}, {grad_b});
-  Node(step, 3, {}, {grad_a});
+  TwoWeights w;
+  StepPlan& step = w.step;
+  Node(step, 1, {}, {w.grad_b});
+  Node(step, 3, {}, {w.grad_a});
   std::vector<int> inputs(GroupOf(op).shared.size(), -1);
-  for (const int input : {Value(step, a), grad_a, Value(step, b), grad_b}) inputs.push_back(input);
-  Node(step, 2, inputs, {Value(step, a), Value(step, b)});
+  for (const int input : {Value(step, w.a), w.grad_a, Value(step, w.b), w.grad_b})
+    inputs.push_back(input);
+  Node(step, 2, inputs, {Value(step, w.a), Value(step, w.b)});
   step.nodes.back().op = op.name;
   step.nodes.back().def = &op;
   step.nodes.back().call.inputs.resize(inputs.size(), kWeight);
-  program.steps.push_back(step);
-  const std::vector<GradientReady> times = GradientTimes(program, 1);
+  const std::vector<GradientReady> times = w.Times();
   ASSERT_EQ(times.size(), 2u);
   EXPECT_DOUBLE_EQ(times[0].ahead, 3.0 / 6);
   EXPECT_DOUBLE_EQ(times[1].ahead, 0);
