@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "ridge/core/reduced_floats.h"
 #include "ridge/core/small_float.h"
 
 namespace ridge {
@@ -33,6 +35,27 @@ TEST(DType, NamesReadBack) {
     EXPECT_FALSE(IsSmallFloat(t) && (IsFloat(t) || IsInteger(t)));
   }
   EXPECT_EQ(ParseDType("f8"), std::nullopt);
+}
+
+// All signs, exponents and the bits around each tie; NaN, too, and every number of a vector's rest.
+TEST(ReducedFloats, ManyAtATimeHaveTheBitsOfOne) {
+  std::vector<float> floats;
+  for (uint32_t high = 0; high < 0x10000; ++high) {
+    for (const uint32_t low : {0x0000U, 0x0001U, 0x7FFFU, 0x8000U, 0x8001U, 0x1000U, 0xF000U})
+      floats.push_back(std::bit_cast<float>(high << 16 | low));
+  }
+  floats.resize(floats.size() - 3);
+  const auto count = static_cast<int64_t>(floats.size());
+  std::vector<uint16_t> bf16(floats.size()), f16(floats.size());
+  std::vector<float> back(floats.size());
+  FloatsToBF16(floats.data(), bf16.data(), count);
+  FloatsToF16(floats.data(), f16.data(), count);
+  BF16ToFloats(bf16.data(), back.data(), count);
+  for (size_t i = 0; i < floats.size(); ++i) {
+    ASSERT_EQ(bf16[i], FloatToBF16(floats[i])) << std::bit_cast<uint32_t>(floats[i]);
+    ASSERT_EQ(f16[i], FloatToF16(floats[i])) << std::bit_cast<uint32_t>(floats[i]);
+    ASSERT_EQ(std::bit_cast<uint32_t>(back[i]), std::bit_cast<uint32_t>(BF16ToFloat(bf16[i])));
+  }
 }
 
 TEST(SmallFloat, EveryCodeIsReadAndWrittenBack) {

@@ -2,11 +2,12 @@
 //
 // Element types are cast; u8 with more than one element (an image) becomes float divided by 255, or
 // (x / 255 - mean) / std, each step rounded to f32 as torchvision's ToTensor and Normalize do.
-// The channels of a picture or a clip, last in the field, move to the front or behind the frames
-// where the shapes ask for it: [H,W,C] becomes [C,H,W], [N,H,W,C] becomes [C,N,H,W] or [N,C,H,W].
-// Otherwise the order of elements stays, and only extents of 1 and flattening (one side has one
-// dimension or none) may differ: two different shapes of equal size, such as [2,6] and [3,4], are a
-// mistake more often than a wish.
+// Floats of 16 bits are rounded from f32: the bits of a cast of the f32 input. The channels of a
+// picture or a clip, last in the field, move to the front or behind the frames where the shapes ask
+// for it: [H,W,C] becomes [C,H,W], [N,H,W,C] becomes [C,N,H,W] or [N,C,H,W]. Otherwise the order of
+// elements stays, and only extents of 1 and flattening (one side has one dimension or none) may
+// differ: two different shapes of equal size, such as [2,6] and [3,4], are a mistake more often
+// than a wish.
 #pragma once
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct Conversion {
   // Of a normalization: what each byte becomes, [pixel_channels, 256]; element i is of channel
   // i % pixel_channels.
   std::vector<float> table;
+  std::vector<uint16_t> reduced_table;  // the same in the type of 16 bits that `to` is; else empty
   int64_t pixel_channels = 1;
 
   bool is_copy() const { return from == to && channels == 0; }

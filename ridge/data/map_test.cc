@@ -99,6 +99,46 @@ TEST(Convert, NormalizesForEveryFloatAndLength) {
   }
 }
 
+// What a step would cast is the same when it comes in 16 bits.
+TEST(Convert, SixteenBitsAreTheCastOfTheF32Input) {
+  struct Case {
+    TensorType from;
+    Dims to;
+    const char* normalization;
+  };
+  const Case cases[] = {{Type(DType::kU8, {257}), {257}, ""},
+                        {Type(DType::kU8, {}), {}, ""},
+                        {Type(DType::kU8, {9, 31, 3}), {3, 9, 31}, ""},
+                        {Type(DType::kU8, {9, 31, 3}), {9, 31, 3}, "imagenet"},
+                        {Type(DType::kU8, {9, 31, 3}), {3, 9, 31}, "imagenet"},
+                        {Type(DType::kF32, {1027}), {1027}, ""},
+                        {Type(DType::kF32, {9, 31, 3}), {3, 9, 31}, ""},
+                        {Type(DType::kF64, {300}), {300}, ""},
+                        {Type(DType::kI64, {300}), {300}, ""}};
+  for (const Case& of : cases) {
+    PixelNormalization normalization;
+    if (*of.normalization != 0) normalization = *ParseNormalization(of.normalization);
+    Tensor from(of.from), f32(Type(DType::kF32, of.to));
+    for (int64_t i = 0; i < of.from.elements(); ++i) {
+      const double value = IsFloat(of.from.dtype)
+                               ? std::ldexp(0.1 * static_cast<double>(i % 13 - 6) + 1e-9,
+                                            static_cast<int>(i % 40) - 24)
+                               : static_cast<double>(i % 256);
+      StoreFromDouble(of.from.dtype, from.mutable_data(), i, value);
+    }
+    Convert(*PlanConversion(of.from, f32.type(), normalization), from.data(), f32.mutable_data());
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      Tensor reduced(Type(dtype, of.to)), cast(Type(dtype, of.to));
+      Convert(*PlanConversion(of.from, reduced.type(), normalization), from.data(),
+              reduced.mutable_data());
+      for (int64_t i = 0; i < f32.type().elements(); ++i)
+        StoreFromDouble(dtype, cast.mutable_data(), i, f32.at(i));
+      EXPECT_EQ(std::memcmp(reduced.data(), cast.data(), static_cast<size_t>(cast.bytes())), 0)
+          << TypeToString(of.from) << " to " << TypeToString(reduced.type()) << of.normalization;
+    }
+  }
+}
+
 TEST(Convert, OneMeanIsThatOfAllChannels) {
   const uint8_t pixels[] = {0, 255, 51};
   std::vector<float> out(3);

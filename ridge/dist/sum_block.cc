@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ridge/core/reduced_floats.h"
 #include "ridge/dist/sum_loops.h"
 
 namespace ridge {
@@ -94,7 +95,7 @@ void PackSums(const WireBlock& wire, int64_t begin, int64_t end, const std::byte
   std::byte* to = sent + wire.WireOffset(begin);
   ForEachRange(wire, begin, end, [&](const ByteRange& range, bool narrow) {
     if (narrow) {
-      NarrowFloats(Floats(block + range.begin), reinterpret_cast<uint16_t*>(to), range.bytes() / 4);
+      FloatsToBF16(Floats(block + range.begin), reinterpret_cast<uint16_t*>(to), range.bytes() / 4);
       to += range.bytes() / 2;
     } else {
       std::memcpy(to, block + range.begin, static_cast<size_t>(range.bytes()));
@@ -108,8 +109,8 @@ void UnpackSums(const WireBlock& wire, int64_t begin, int64_t end, const std::by
   const std::byte* from = sent + wire.WireOffset(begin);
   ForEachRange(wire, begin, end, [&](const ByteRange& range, bool narrow) {
     if (narrow) {
-      WidenFloats(reinterpret_cast<const uint16_t*>(from), Floats(block + range.begin),
-                  range.bytes() / 4);
+      BF16ToFloats(reinterpret_cast<const uint16_t*>(from), Floats(block + range.begin),
+                   range.bytes() / 4);
       from += range.bytes() / 2;
     } else {
       std::memcpy(block + range.begin, from, static_cast<size_t>(range.bytes()));

@@ -8,8 +8,5 @@ namespace ridge {
 void AddFloats(const float* a, const float* b, float* to, int64_t count);
 // The same of numbers that are rounded to bf16 before and behind; to nearest, ties to even.
 void AddRoundedFloats(const float* a, const float* b, float* to, int64_t count);
-// Between f32 and bf16.
-void NarrowFloats(const float* from, uint16_t* to, int64_t count);
-void WidenFloats(const uint16_t* from, float* to, int64_t count);
 
 }  // namespace ridge

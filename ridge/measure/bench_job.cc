@@ -41,8 +41,8 @@ Status BenchJob::FillBatch() {
   RIDGE_ASSIGN_OR_RETURN(const DataSplits data, OpenData("synthetic", made));
   RIDGE_ASSIGN_OR_RETURN(
       const BatchSpec spec,
-      WithWholeInputs(*executor_, MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false),
-                      *data.train));
+      InputsOf(*executor_, MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false),
+               *data.train));
   LoaderOptions options;
   options.batch = job_.options.batch;
   options.share = SampleShareOf(executor_->program());

@@ -173,6 +173,7 @@ Status Predictor::Run(const SourcePtr& source, const Take& take) {
   RIDGE_CHECK(executor_ != nullptr, "Prepare comes before Run");
   BatchSpec spec;
   for (const Field& input : inputs_) spec.inputs.push_back({input.name, input.type});
+  spec = AsPlanned(executor_->program(), std::move(spec));
   LoaderOptions loading;
   loading.batch = batch_;
   loading.workers = ReadWorkers(options_);

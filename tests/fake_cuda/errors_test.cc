@@ -218,5 +218,16 @@ TEST(CudaErrors, OfAKernelStayOnEveryStream) {
   EXPECT_FALSE(gpu.device->Allocate(kBytes).ok());
 }
 
+TEST(CudaErrors, OfAKernelStayOnTheGpuThatRanIt) {
+  FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DEVICES", "2"}});
+  auto other = cuda::CudaDevice::Open(gpu.driver, /*device=*/1);
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  auto& stream = static_cast<cuda::CudaStream&>((*other)->stream(0));
+  ASSERT_EQ(gpu.hooks.launch(stream.handle(), Fail, nullptr, [](void*) {}), DriverCode::kSuccess);
+  EXPECT_FALSE(stream.Synchronize().ok());
+  EXPECT_TRUE(gpu.device->stream(0).Synchronize().ok());
+  EXPECT_TRUE(gpu.device->Allocate(kBytes).ok());
+}
+
 }  // namespace
 }  // namespace ridge::fake_cuda

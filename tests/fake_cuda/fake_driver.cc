@@ -98,7 +98,7 @@ DriverCode cuInit(unsigned int) {
   for (const Gpu& gpu : TheState().gpus) {
     if (gpu.retained > 0) return kOk;  // they are in use
   }
-  TheState().gpus = VisibleGpus(TheState().settings());
+  TheState().TakeGpus();
   return TheState().gpus.empty() ? DriverCode::kNoDevice : kOk;
 }
 
@@ -191,13 +191,15 @@ DriverCode cuDevicePrimaryCtxRelease_v2(DeviceId device) {
   return code;
 }
 
+// The error that stays with the context that was current is none of this one's.
 DriverCode cuCtxSetCurrent(ContextHandle context) {
-  RIDGE_FAKE_BEGIN;
+  if (const DriverCode own = TheState().Count(__func__); own != kOk) return own;
   CurrentGpu() = nullptr;
   for (Gpu& gpu : TheState().gpus) {
     if (reinterpret_cast<ContextHandle>(&gpu.context) == context) CurrentGpu() = &gpu;
   }
-  return CurrentGpu() == nullptr && context != nullptr ? DriverCode::kInvalidContext : kOk;
+  if (CurrentGpu() == nullptr && context != nullptr) return DriverCode::kInvalidContext;
+  return TheState().stays(CurrentGpu());
 }
 
 DriverCode cuCtxSynchronize() {

@@ -106,6 +106,9 @@ int FindGpu(const std::string& name, int devices) {
   return -1;
 }
 
+// Of its error that stays.
+size_t PlaceOf(const Gpu* gpu) { return gpu == nullptr ? 0 : static_cast<size_t>(gpu->number) + 1; }
+
 }  // namespace
 
 State& TheState() {
@@ -135,7 +138,12 @@ void State::Configure() {
   ReadUse(settings_);
   leaked_ = 0;
   calls_.clear();
-  Forget();
+  for (std::atomic<int>& code : stays_) code = 0;
+}
+
+void State::TakeGpus() {
+  gone_.push_back(std::move(gpus));
+  gpus = VisibleGpus(settings_);
 }
 
 DriverCode State::Count(const char* function) {
@@ -147,7 +155,7 @@ DriverCode State::Count(const char* function) {
   if (call == settings_.late_call && name == settings_.late_function) late = settings_.late_code;
   if (call == settings_.fail_call && name == settings_.fail_function) {
     if (const int code = static_cast<int>(settings_.fail_code); code < 0) std::raise(-code);
-    if (Stays(settings_.fail_code)) Stay(settings_.fail_code);
+    if (Stays(settings_.fail_code)) Stay(settings_.fail_code, CurrentGpu());
     return settings_.fail_code;
   }
   return DriverCode::kSuccess;
@@ -155,7 +163,7 @@ DriverCode State::Count(const char* function) {
 
 DriverCode State::Begin(const char* function) {
   const DriverCode injected = Count(function);
-  return injected == DriverCode::kSuccess ? stays() : injected;
+  return injected == DriverCode::kSuccess ? stays(CurrentGpu()) : injected;
 }
 
 DriverCode State::BeginInContext(const char* function) {
@@ -171,9 +179,14 @@ uint64_t State::InUse(const Gpu& gpu) const {
   return gpu.used + pages(gpu.code) + pages(gpu.graphs) + static_cast<uint64_t>(leaked_.load());
 }
 
-void State::Stay(DriverCode code) {
+void State::Stay(DriverCode code, const Gpu* gpu) {
   int none = 0;
-  stays_.compare_exchange_strong(none, static_cast<int>(code));
+  stays_.at(PlaceOf(gpu)).compare_exchange_strong(none, static_cast<int>(code));
+}
+
+DriverCode State::stays(const Gpu* gpu) const {
+  const int of_all = stays_[0];
+  return static_cast<DriverCode>(of_all != 0 ? of_all : stays_.at(PlaceOf(gpu)).load());
 }
 
 int64_t State::Calls(const char* function) {

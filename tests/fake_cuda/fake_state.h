@@ -1,5 +1,6 @@
 // State of the fake driver: settings, counts, and the error that stays.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -46,6 +47,8 @@ struct Gpu {
   char context = 0;               // its address is the context's
 };
 
+inline constexpr size_t kMostGpus = 64;
+
 class State {
  public:
   // Reads the environment; begins all counts anew, except those of what is alive.
@@ -62,9 +65,9 @@ class State {
   // What the work fails with that the calling thread enqueues next; it is told once.
   DriverCode TakeLate();
 
-  void Stay(DriverCode code);  // the first one stays
-  void Forget() { stays_ = 0; }
-  DriverCode stays() const { return static_cast<DriverCode>(stays_.load()); }
+  // The first one stays, with the GPU's context; with nullptr with all.
+  void Stay(DriverCode code, const Gpu* gpu);
+  DriverCode stays(const Gpu* gpu) const;
 
   int64_t Calls(const char* function);
   void Born() { ++alive_; }
@@ -73,14 +76,17 @@ class State {
   // Of all that is taken of a GPU; under memory_lock.
   uint64_t InUse(const Gpu& gpu) const;
 
+  // Those that are visible now.  Where the ones before were, a thread may have one current.
+  void TakeGpus();
   std::vector<Gpu> gpus;  // after cuInit
   std::mutex memory_lock;
 
  private:
   std::mutex lock_;
+  std::vector<std::vector<Gpu>> gone_;
   Settings settings_;
   std::map<std::string, int64_t> calls_;
-  std::atomic<int> stays_{0};
+  std::array<std::atomic<int>, kMostGpus + 1> stays_{};  // with all, and by GPU
   std::atomic<int64_t> alive_{0};
   std::atomic<int64_t> leaked_{0};
 };

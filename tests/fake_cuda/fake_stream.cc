@@ -129,8 +129,9 @@ void Stream::Loop() {
     busy_ = true;
     hold.unlock();
     Delay();
-    const bool skipped = TheState().stays() != DriverCode::kSuccess;
-    if (const DriverCode code = run(skipped); code != DriverCode::kSuccess) TheState().Stay(code);
+    const bool skipped = TheState().stays(gpu_) != DriverCode::kSuccess;
+    if (const DriverCode code = run(skipped); code != DriverCode::kSuccess)
+      TheState().Stay(code, gpu_);
     hold.lock();
   }
 }

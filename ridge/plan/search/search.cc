@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ridge/core/units.h"
+#include "ridge/lower/narrow_inputs.h"
 #include "ridge/plan/cost/reuse.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/plan_json.h"
@@ -317,6 +318,7 @@ class PlanSearch {
     rewritten.graphs.insert(rewritten.graphs.end(), evaluation->graphs.begin(),
                             evaluation->graphs.end());
     rewritten.passes.insert(evaluation->passes.begin(), evaluation->passes.end());
+    RIDGE_ASSIGN_OR_RETURN(rewritten.graphs, NarrowInputs(std::move(rewritten.graphs)));
     PlanChoice planned;
     planned.slices = slices;
     if (rewritten.recomputed > 0) planned.recompute = NameOf(limits, rewritten.recomputed);

@@ -13,6 +13,7 @@
 #include "ridge/dist/agreement.h"
 #include "ridge/graph/ops/shared/update_group.h"
 #include "ridge/learn/host_placement.h"
+#include "ridge/lower/narrow_inputs.h"
 #include "ridge/models/model.h"
 #include "ridge/pipeline/role.h"
 #include "ridge/plan/choose/communication.h"
@@ -111,8 +112,11 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   KernelQuery& kernels = machine.query();
   RIDGE_ASSIGN_OR_RETURN(
-      const RewrittenGraphs rewritten,
+      RewrittenGraphs rewritten,
       RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{}, kernels));
+  if (operands != DType::kF32) {
+    RIDGE_ASSIGN_OR_RETURN(rewritten.graphs, NarrowInputs(std::move(rewritten.graphs)));
+  }
   return PlanProgram(model, rewritten.graphs, kernels, machine.measured(),
                      PlanOptionsFor(selection, machine, offload));
 }
@@ -284,6 +288,7 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   job.program = std::move(choice.program);
   job.device = job.program.device;
   job.lengths = LengthsOf(lengths, forward, job.facts, data);
+  if (counts_data) job.data_bytes = PlannedDataBytes(*data, options.batch, &job.program);
   PriceCommunication(machine, job);
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);

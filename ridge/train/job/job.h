@@ -65,7 +65,8 @@ DType NamedOperands(const std::string& precision);
 // f32.  Fails with kUnsupported for 16 bits that it does not support; f16 runs on every CPU.
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
 
-// Runs the passes over each graph, then plans.  Products of f32 read `operands`.
+// Runs the passes over each graph, then plans.  Products of f32 read `operands`; of 16 bits the
+// inputs may be, too (lower/narrow_inputs.h).
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine,
                            Offload offload = Offload::kNone);

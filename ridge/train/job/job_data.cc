@@ -13,6 +13,7 @@
 #include "ridge/train/job/class_sampler.h"
 #include "ridge/train/job/decoded_cache.h"
 #include "ridge/train/job/read_cost.h"
+#include "ridge/train/job/scalar_inputs.h"
 
 namespace ridge {
 namespace {
@@ -311,20 +312,23 @@ Result<EvalData> OpenEvalData(const TrainOptions& options, const Graph& forward,
   return data;
 }
 
-int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
+int64_t PlannedDataBytes(const JobData& data, int64_t batch, const Program* program) {
+  const auto planned = [&](const BatchSpec& spec) {
+    return program == nullptr ? spec : AsPlanned(*program, spec);
+  };
   LoaderOptions options;
   options.batch = batch;
   options.workers = data.workers;
   options.lengths = data.lengths;
   int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
-  const auto train = BatchLoader::Plan(*data.train, data.train_spec, options);
+  const auto train = BatchLoader::Plan(*data.train, planned(data.train_spec), options);
   bytes += train.own_bytes;
   options.drop_last = false;
   options.lengths = nullptr;
   for (const SourcePtr& set : {data.validation, data.test})  // each is counted by its evaluator
     bytes += set != nullptr ? data.eval_subject.count_bytes(set->size()) : 0;
   if (data.eval_set() != nullptr) {  // its threads run while those of training do not
-    const auto eval = BatchLoader::Plan(*data.eval_set(), data.eval_spec, options);
+    const auto eval = BatchLoader::Plan(*data.eval_set(), planned(data.eval_spec), options);
     bytes += eval.own_bytes - std::min(train.thread_bytes, eval.thread_bytes);
   }
   return bytes;

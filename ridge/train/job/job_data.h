@@ -10,6 +10,7 @@
 #include "ridge/graph/graph.h"
 #include "ridge/learn/length_form.h"
 #include "ridge/learn/training_graph.h"
+#include "ridge/plan/program.h"
 #include "ridge/train/options/options.h"
 
 namespace ridge {
@@ -106,7 +107,8 @@ Result<EvalData> OpenEvalData(const TrainOptions& options, const Graph& forward,
                               const std::optional<DataSplits>& opened = std::nullopt,
                               std::shared_ptr<const Preprocessing> preprocessing = nullptr);
 
-// Host memory of the data and of the input pipelines of a run.
-int64_t PlannedDataBytes(const JobData& data, int64_t batch);
+// Host memory of the data and of the input pipelines of a run; without its program of inputs in the
+// model's types.
+int64_t PlannedDataBytes(const JobData& data, int64_t batch, const Program* program = nullptr);
 
 }  // namespace ridge

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "ridge/learn/training_graph.h"
 #include "ridge/plan/tree_sums.h"
@@ -27,12 +28,26 @@ std::function<void()> UploaderOf(Executor& executor, const BatchSpec& spec, int 
 
 }  // namespace
 
+BatchSpec AsPlanned(const Program& program, BatchSpec spec) {
+  std::map<std::string_view, DType> types;
+  for (const PersistentValue& value : program.persistent) {
+    if (value.kind == ValueKind::kInput) types.emplace(value.name, value.type.dtype);
+  }
+  for (InputSpec& input : spec.inputs) {
+    if (const auto planned = types.find(input.name); planned != types.end())
+      input.type.dtype = planned->second;
+  }
+  return spec;
+}
+
 std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
   std::vector<BatchSlot> slots(2);
   for (int slot = 0; slot < 2; ++slot) {
     for (const InputSpec& input : spec.inputs) {
       void* data = executor.transfers().Input(input.name, slot);
       RIDGE_CHECK(data != nullptr, "no input slot for '" + input.name + "'");
+      RIDGE_CHECK(executor.FindPersistent(input.name)->type.dtype == input.type.dtype,
+                  "the slot of '" + input.name + "' has another type");
       slots[static_cast<size_t>(slot)].inputs.push_back(data);
     }
     if (executor.transfers().uploads_ahead())
@@ -43,7 +58,8 @@ std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
 
 int64_t SlotBytes(Executor& executor, const std::vector<BatchSpec>& specs, int64_t batch) {
   std::map<const void*, int64_t> bytes;
-  for (const BatchSpec& spec : specs) {
+  for (const BatchSpec& given : specs) {
+    const BatchSpec spec = AsPlanned(executor.program(), given);
     for (const BatchSlot& slot : InputSlots(executor, spec)) {
       for (size_t i = 0; i < spec.inputs.size(); ++i)
         bytes[slot.inputs[i]] = batch * spec.inputs[i].type.bytes();

@@ -10,7 +10,12 @@
 
 namespace ridge {
 
-// Pointers to both input slots of a StepPlan's inputs, in the order of the spec.  A batch leaves
+// The same inputs in the types that the program has them in: those that its steps would round first
+// are rounded as they are loaded (lower/narrow_inputs.h).
+BatchSpec AsPlanned(const Program& program, BatchSpec spec);
+
+// Pointers to both input slots of a StepPlan's inputs, in the order of the spec.
+// REQUIRES: the types are the program's.  A batch leaves
 // for a device with a memory of its own when it is in its slot; `executor` outlives what fills
 // them.
 std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec);

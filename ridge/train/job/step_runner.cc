@@ -36,7 +36,8 @@ std::vector<StepRunner::Form> StepRunner::FormsOf(const Executor& executor, cons
   return forms;
 }
 
-Result<BatchSpec> WithWholeInputs(const Executor& executor, BatchSpec spec, const Source& train) {
+Result<BatchSpec> InputsOf(const Executor& executor, BatchSpec spec, const Source& train) {
+  spec = AsPlanned(executor.program(), std::move(spec));
   const std::vector<PersistentValue>& values = executor.program().persistent;
   const bool any = std::any_of(values.begin(), values.end(), [](const PersistentValue& value) {
     return IsWholeInput(value.name);
@@ -64,7 +65,8 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   options.lengths = data.lengths;
   options.share = SampleShareOf(executor_.program());
   std::vector<BatchSpec> specs = data.length_specs;
-  RIDGE_ASSIGN_OR_RETURN(BatchSpec whole, WithWholeInputs(executor_, data.train_spec, *data.train));
+  for (BatchSpec& spec : specs) spec = AsPlanned(executor_.program(), std::move(spec));
+  RIDGE_ASSIGN_OR_RETURN(BatchSpec whole, InputsOf(executor_, data.train_spec, *data.train));
   specs.push_back(std::move(whole));
   std::vector<BatchForm> forms;
   for (size_t f = 0; f < specs.size(); ++f)

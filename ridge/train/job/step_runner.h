@@ -14,9 +14,9 @@
 
 namespace ridge {
 
-// The inputs of a training batch: with those that a slice reads of the whole batch, where only a
-// share of it is here.
-Result<BatchSpec> WithWholeInputs(const Executor& executor, BatchSpec spec, const Source& train);
+// The inputs of a training batch as they are planned: with those that a slice reads of the whole
+// batch, where only a share of it is here.
+Result<BatchSpec> InputsOf(const Executor& executor, BatchSpec spec, const Source& train);
 
 class StepRunner {
  public:

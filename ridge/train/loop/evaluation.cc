@@ -13,7 +13,7 @@ Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec,
                      BadRecordsPtr bad_records, Communicator* communicator)
     : executor_(executor),
       source_(std::move(source)),
-      spec_(std::move(spec)),
+      spec_(AsPlanned(executor.program(), std::move(spec))),
       batch_(batch),
       workers_(workers),
       bad_records_(std::move(bad_records)),
