@@ -178,7 +178,8 @@ Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
       OpenMachine({.device = verb.model.Has("device") ? given.device : request.model.device,
                    .backend = verb.model.backend.value_or("cpu"),
                    .threads = given.threads,
-                   .conv = verb.model.Has("conv") ? given.conv : request.model.conv},
+                   .conv = verb.model.Has("conv") ? given.conv : request.model.conv,
+                   .host_kernels = !request.model.place.empty()},
                   SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const EvalOutcome outcome, EvaluateRun(request, opened.machine));
   for (const std::string& warning : outcome.warnings) PrintWarning(warning);

@@ -15,6 +15,7 @@
 #include "ridge/core/process.h"
 #include "ridge/core/units.h"
 #include "ridge/data/image_folder.h"
+#include "ridge/train/store/run.h"
 #include "ridge/use/answer_files.h"
 #include "ridge/use/box_writer.h"
 #include "ridge/use/mask_writer.h"
@@ -256,13 +257,22 @@ std::string WrittenText(const PredictResults& results) {
                      FormatCountOf(count, "picture"));
 }
 
+// Whether parameters of the run rest on the host of its GPU.
+Result<bool> HasPlaced(const std::string& model) {
+  if (!Run::Exists(model)) return false;
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(model));
+  return !run.options().place.empty();
+}
+
 Result<int> RunPredict(const CLI::App& app, const PredictVerb& verb) {
   RIDGE_RETURN_IF_ERROR(CheckArguments(app, verb));
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   const auto say = SayUnless(verb.output.quiet);
   PredictorRequest request{*verb.model, "", verb.batch};
   RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine(ChoiceOf(verb.place), say));
+  MachineChoice choice = ChoiceOf(verb.place);
+  RIDGE_ASSIGN_OR_RETURN(choice.host_kernels, HasPlaced(request.model));
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine(choice, say));
   RIDGE_ASSIGN_OR_RETURN(Predictor predictor, Predictor::Open(request, opened.machine));
   RIDGE_ASSIGN_OR_RETURN(const PredictResults results, PredictAll(verb, predictor, say));
   for (const SkippedInput& skipped : results.skipped) PrintWarning("left out: " + skipped.why);

@@ -152,8 +152,10 @@ Status Predictor::Prepare(int64_t samples) {
   if (run_ && options_.ema > 0) answer = ReadAverages(std::move(answer));
   std::vector<NamedGraph> graphs = {NamedGraph{"infer", std::move(answer)}};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options_.precision, *machine_));
-  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs), options_.passes,
-                                                     operands, *machine_));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<std::string> placed, PlacedOn(*machine_, options_, graph));
+  RIDGE_ASSIGN_OR_RETURN(Program program,
+                         PlanGraphs(graph.name, std::move(graphs), options_.passes, operands,
+                                    *machine_, Offload::kNone, std::move(placed)));
   RIDGE_ASSIGN_OR_RETURN(executor_, Executor::Create(std::move(program), *machine_->backend));
   RIDGE_RETURN_IF_ERROR(executor_->transfers().Initialize(options_.seed));
   return LoadWeights();

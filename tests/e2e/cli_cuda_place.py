@@ -13,6 +13,19 @@ CASES = ([], ["--precision", "bf16"], ["--kernel-launch", "single"], ["--recompu
          ["--optimizer", "sgd", "--slices", "2"], ["--offload", "optimizer"],
          ["--precision", "f16"], ["--freeze", "tok.*"],
          ["--accumulate", "2", "--slices", "2", "--clip-norm", "0.1", "--ema", "0.9"])
+TABLE = """graph net
+  ids = input i64[batch=32,5]
+  label = input i64[batch=32]
+  table = parameter f32[65536,64] init=normal(1)
+  x = gather(table, ids)
+  h = reduce_mean(x, axes=[1])
+  fc = parameter f32[3,64] init=normal(1)
+  logits = matmul(h, fc, transpose_b=1)
+  each = softmax_cross_entropy(logits, label)
+  loss = reduce_mean(each)
+  output loss
+  output logits
+"""
 
 
 class Place(RidgeTest):
@@ -86,6 +99,31 @@ class Place(RidgeTest):
         self.assertEqual(run["device_bytes"]["verdict"], "proven")
         with open(self.path("run/options.json")) as file:
             self.assertEqual(json.load(file)["place"], ["tok.weight=cpu"])
+
+    def test_evaluations_and_predictions_keep_on_the_host_what_the_run_has_there(self):
+        """Of a table of 16 MiB, which the GPU has no memory for by then."""
+        with open(self.path("net.ridge"), "w") as file:
+            file.write(TABLE)
+        small = {**FAKE_GPU, "RIDGE_FAKE_CUDA_BYTES": str(12 << 20)}
+        for out, words in (("run", []), ("averaged", ["--ema", "0.9"])):
+            self.train_on_gpu(out, "net.ridge", "--batch", "32", "--place", "table=cpu", *words)
+            losses = []
+            for device, env in (("cuda", small), ("cpu", None)):
+                done = self.ridge("eval", out, "--data", "synthetic", "--device", device, "--json",
+                                  env=env)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                losses.append(json.loads(done.stdout)["loss"])
+            self.assertAlmostEqual(*losses, delta=1e-4)
+            with open(self.path("rows.csv"), "w") as file:
+                file.write("a,b,c,d,e\n1,2,3,4,5\n65535,9,8,7,6\n")
+            chances = []
+            for device, env in (("cuda", small), ("cpu", None)):
+                done = self.ridge("predict", out, "rows.csv", "--device", device, "--json",
+                                  env=env)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                chances.append([row["probability"] for row in json.loads(done.stdout)["predictions"]])
+            for on_gpu, on_cpu in zip(*chances, strict=True):
+                self.assertAlmostEqual(on_gpu, on_cpu, delta=1e-4)
 
     def test_the_plan_says_what_rests_on_the_host_and_what_crosses(self):
         done = self.ridge("plan", *GPT, "--device", "cuda", "--place", "tok.*=cpu", env=FAKE_GPU)

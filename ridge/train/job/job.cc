@@ -12,6 +12,7 @@
 #include "ridge/core/threads.h"
 #include "ridge/dist/agreement.h"
 #include "ridge/graph/ops/shared/update_group.h"
+#include "ridge/learn/averages.h"
 #include "ridge/learn/host_placement.h"
 #include "ridge/lower/narrow_inputs.h"
 #include "ridge/models/model.h"
@@ -108,7 +109,7 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, 
 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine,
-                           Offload offload) {
+                           Offload offload, std::vector<std::string> host_parameters) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   KernelQuery& kernels = machine.query();
   RIDGE_ASSIGN_OR_RETURN(
@@ -118,7 +119,17 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
     RIDGE_ASSIGN_OR_RETURN(rewritten.graphs, NarrowInputs(std::move(rewritten.graphs)));
   }
   return PlanProgram(model, rewritten.graphs, kernels, machine.measured(),
-                     PlanOptionsFor(selection, machine, offload));
+                     PlanOptionsFor(selection, machine, offload, std::move(host_parameters)));
+}
+
+Result<std::vector<std::string>> PlacedOn(const Machine& machine, const TrainOptions& options,
+                                          const Graph& forward) {
+  if (options.place.empty() || machine.query().host() == nullptr) return std::vector<std::string>();
+  RIDGE_ASSIGN_OR_RETURN(std::vector<std::string> placed, PlacedParameters(options.place, forward));
+  if (options.ema == 0) return placed;
+  const size_t count = placed.size();
+  for (size_t i = 0; i < count; ++i) placed.push_back(placed[i] + kAverageSuffix);
+  return placed;
 }
 
 namespace {

@@ -69,7 +69,13 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
 // inputs may be, too (lower/narrow_inputs.h).
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine,
-                           Offload offload = Offload::kNone);
+                           Offload offload = Offload::kNone,
+                           std::vector<std::string> host_parameters = {});
+
+// What an evaluation reads of options.place, parameters and their averages, where the machine has a
+// host for it; else nothing.
+Result<std::vector<std::string>> PlacedOn(const Machine& machine, const TrainOptions& options,
+                                          const Graph& forward);
 
 // The planner's options from --passes and the machine, which must outlive them.
 PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine, Offload offload,

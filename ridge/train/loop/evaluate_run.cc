@@ -31,8 +31,10 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   if (run && options.ema > 0) graph.graph = ReadAverages(std::move(graph.graph));
   std::vector<NamedGraph> graphs = {std::move(graph)};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
-  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(options.model, std::move(graphs),
-                                                     options.passes, operands, machine));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<std::string> placed, PlacedOn(machine, options, forward));
+  RIDGE_ASSIGN_OR_RETURN(Program program,
+                         PlanGraphs(options.model, std::move(graphs), options.passes, operands,
+                                    machine, Offload::kNone, std::move(placed)));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
   // Constants, and parameters without gradients.
