@@ -22,7 +22,7 @@ part() {
 }
 
 # nothing_skipped COMMAND...: fails too when ctest reports a test that did not run, or a test within
-# a program is skipped that could run here (tests/main/main.cc).
+# a program is skipped that could run here (tests/main/main.cc, tests/e2e/_ridge.py).
 nothing_skipped() {
   local log
   log=$(mktemp)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Tests of binary_check.py, check_layers.py, cpp_functions.py, size_report.py, make_dist.py, cmake/unity.py,
-bench/results_table.py and the texts of tests/generate/planted_bugs.py."""
+bench/results_table.py, tests/e2e/_ridge.py and the texts of tests/generate/planted_bugs.py."""
 import contextlib
 import io
+import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -304,6 +306,24 @@ class BinaryCheck(unittest.TestCase):
                    "0000000000003000 0000000000000040 T ridge::Planner::Plan()\n"
                    "                 U dlopen\n")
         self.assertEqual(binary_check.symbol_bytes(listing), (0x30, 2))
+
+
+class Skips(unittest.TestCase):
+    """RIDGE_NO_SKIPS=1 of tests/e2e/_ridge.py."""
+
+    def result(self, reason, **variables):
+        text = (f"import unittest\nfrom _ridge import RidgeTest\nclass A(RidgeTest):\n"
+                f"    def test_a(self): self.skipTest({reason!r})\nunittest.main()\n")
+        env = {"PATH": os.environ["PATH"], "RIDGE": "none", "PYTHONPATH": str(ROOT / "tests/e2e"),
+               "PYTHONDONTWRITEBYTECODE": "1", **variables}
+        return subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True)
+
+    def test_a_skip_fails_unless_the_machine_is_its_reason(self):
+        self.assertEqual(self.result("needs numpy").returncode, 0)
+        self.assertEqual(self.result("not on this machine: no GPU", RIDGE_NO_SKIPS="1").returncode, 0)
+        failed = self.result("needs numpy", RIDGE_NO_SKIPS="1")
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("AssertionError: RIDGE_NO_SKIPS: needs numpy", failed.stderr)
 
 
 if __name__ == "__main__":

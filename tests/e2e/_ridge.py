@@ -21,6 +21,24 @@ FAKE_GPU = {"RIDGE_CUDA_PATH": FAKE_CUDA, "RIDGE_FAKE_CUDA_DELAY_US": "0"}
 SMALL = ["mlp:hidden=32", "--data", "synthetic", "--threads", "1"]
 
 
+NOT_HERE = "not on this machine: "  # begins reasons to skip that nobody can install away
+
+
+class NoSkips(unittest.TextTestResult):
+    """RIDGE_NO_SKIPS=1: a skipped test fails, unless its reason begins so; as tests/main/main.cc."""
+
+    def addSkip(self, test, reason):
+        if reason.startswith(NOT_HERE):
+            super().addSkip(test, reason)
+        else:
+            error = AssertionError(f"RIDGE_NO_SKIPS: {reason}")
+            self.addFailure(test, (AssertionError, error, None))
+
+
+if "RIDGE_NO_SKIPS" in os.environ:
+    unittest.TextTestRunner.resultclass = NoSkips
+
+
 def environment(extra=None):
     """The caller's, without its RIDGE_* settings; the machine's profile is shared by all tests."""
     result = {k: v for k, v in os.environ.items() if not k.startswith("RIDGE_")}

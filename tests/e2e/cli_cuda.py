@@ -4,7 +4,7 @@ import os
 import shutil
 import unittest
 
-from _ridge import FAKE_CUDA, FAKE_GPU, RidgeTest
+from _ridge import FAKE_CUDA, FAKE_GPU, NOT_HERE, RidgeTest
 
 LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
 UUIDS = [f"GPU-{b}{b}{b}{b}-{b}{b}-{b}{b}-{b}{b}-{b}{b}{b}{b}{b}{b}" for b in ("a0", "a1", "a2")]
@@ -91,7 +91,7 @@ class Cuda(RidgeTest):
             self.assertEqual([f"{p['text']}. hint: {p['mend']}" for p in problems], [sentence])
             self.assertEqual(cuda["answer"]["devices"], [])
 
-    @unittest.skipIf(os.path.exists("/proc/driver/nvidia/version"), "this machine has a driver")
+    @unittest.skipIf(os.path.exists("/proc/driver/nvidia/version"), NOT_HERE + "this machine has a driver")
     def test_a_machine_without_a_driver_says_so_and_asks_nobody(self):
         self.assertEqual(self.rows(RIDGE_CUDA_PATH=""), ["CUDA no driver"])
         self.assertIsNone(self.doctor(place="")[0]["answer"])

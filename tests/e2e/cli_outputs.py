@@ -9,7 +9,7 @@ import threading
 import unittest
 import zipfile
 
-from _ridge import RIDGE, RidgeTest, environment, read_npz, write_npz
+from _ridge import NOT_HERE, RIDGE, RidgeTest, environment, read_npz, write_npz
 
 NET = "graph net\n  x = input f32[batch,2]\n  y = relu(x)\n  output y\n"
 
@@ -69,7 +69,7 @@ class Outputs(RidgeTest):
         try:
             os.mknod(self.path("null"), stat.S_IFCHR | 0o666, os.makedev(1, 3))
         except PermissionError:
-            self.skipTest("no right to make devices")
+            self.skipTest(NOT_HERE + "no right to make devices")
         for words in (["--outputs", "null"], ["--outputs", "link"]):
             if words[1] == "link":
                 os.symlink("null", self.path("link"))

