@@ -79,6 +79,7 @@ double CastSmallFloat(DType to, double value, bool saturate) {
 
 int64_t BytesPerElement(DType t) { return Facts(t).bytes; }
 const char* DTypeName(DType t) { return Facts(t).name; }
+bool Is16BitFloat(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 bool IsFloat(DType t) { return Facts(t).kind == Kind::kFloat; }
 bool IsSigned(DType t) { return Facts(t).kind == Kind::kSigned; }
 bool IsInteger(DType t) { return IsSigned(t) || Facts(t).kind == Kind::kUnsigned; }

@@ -43,6 +43,7 @@ const char* DTypeName(DType t);  // "f32"
 std::optional<DType> ParseDType(std::string_view name);
 std::string AllDTypeNames();  // "f64, f32, ..."
 bool IsFloat(DType t);        // one the engine computes in
+bool Is16BitFloat(DType t);   // f16, bf16
 bool IsInteger(DType t);      // not bool
 bool IsSigned(DType t);       // an integer that can be negative
 int IntegerBits(DType t);     // 4 for i4.  REQUIRES: IsInteger(t)

@@ -58,8 +58,6 @@ void ConvertPixels(const uint8_t* __restrict from, float* __restrict to, int64_t
   for (; i < count; ++i) to[i] = static_cast<float>(from[i]) / 255.0F;
 }
 
-bool IsReduced(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
-
 void ReduceFloats(DType dtype, const float* from, int64_t count, void* to) {
   auto* reduced = static_cast<uint16_t*>(to);
   dtype == DType::kBF16 ? FloatsToBF16(from, reduced, count) : FloatsToF16(from, reduced, count);
@@ -71,7 +69,8 @@ void ConvertBlock(const Conversion& conversion, const void* from, void* to, int6
   if (conversion.divide_by_255) {
     for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] /= 255;
   }
-  if (!IsReduced(conversion.to)) return ConvertFromDouble(conversion.to, values.data(), to, count);
+  if (!Is16BitFloat(conversion.to))
+    return ConvertFromDouble(conversion.to, values.data(), to, count);
   std::array<float, kBlock> floats;
   ConvertFromDouble(DType::kF32, values.data(), floats.data(), count);
   ReduceFloats(conversion.to, floats.data(), count, to);
@@ -87,7 +86,7 @@ void ConvertRun(const Conversion& conversion, const char* from, char* to, int64_
     ConvertPixels(reinterpret_cast<const uint8_t*>(from), reinterpret_cast<float*>(to), count);
     return;
   }
-  if (conversion.from == DType::kF32 && IsReduced(conversion.to))
+  if (conversion.from == DType::kF32 && Is16BitFloat(conversion.to))
     return ReduceFloats(conversion.to, reinterpret_cast<const float*>(from), count, to);
   for (int64_t i = 0; i < count; i += kBlock) {
     ConvertBlock(conversion, from + i * BytesPerElement(conversion.from),
@@ -116,7 +115,7 @@ void ConvertNormalized(const Conversion& conversion, const uint8_t* from, int64_
   const int64_t planes = conversion.channels > 0 ? pixels : 0;
   if (conversion.to == DType::kF32)
     return LookUp(conversion.table, channels, from, pixels, planes, reinterpret_cast<float*>(to));
-  if (IsReduced(conversion.to))
+  if (Is16BitFloat(conversion.to))
     return LookUp(conversion.reduced_table, channels, from, pixels, planes,
                   reinterpret_cast<uint16_t*>(to));
   std::array<float, kBlock> values;
@@ -209,7 +208,7 @@ Status MakeTable(const TensorType& from, const TensorType& to,
     for (int x = 0; x < 256; ++x)
       conversion.table.push_back((static_cast<float>(x) / 255.0F - mean) / std);
   }
-  if (!IsReduced(to.dtype)) return Status();
+  if (!Is16BitFloat(to.dtype)) return Status();
   conversion.reduced_table.resize(conversion.table.size());
   ReduceFloats(to.dtype, conversion.table.data(), static_cast<int64_t>(conversion.table.size()),
                conversion.reduced_table.data());
@@ -247,7 +246,7 @@ Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to,
   if (!normalization.empty()) RIDGE_RETURN_IF_ERROR(MakeTable(from, to, normalization, conversion));
   // The bits of the division: (x / 255 - 0) / 1.
   const bool planes = conversion.channels > 0 && to.dtype == DType::kF32;
-  if (normalization.empty() && conversion.divide_by_255 && (planes || IsReduced(to.dtype)))
+  if (normalization.empty() && conversion.divide_by_255 && (planes || Is16BitFloat(to.dtype)))
     RIDGE_RETURN_IF_ERROR(MakeTable(from, to, {{0}, {1}}, conversion));
   return conversion;
 }

@@ -7,8 +7,7 @@ namespace ridge {
 namespace {
 
 bool IsHalf(const ValueInfo& info) {
-  return info.kind == ValueKind::kParameter && info.trainable &&
-         (info.type.dtype == DType::kF16 || info.type.dtype == DType::kBF16);
+  return info.kind == ValueKind::kParameter && info.trainable && Is16BitFloat(info.type.dtype);
 }
 
 Init Widened(const Init& init) {

@@ -12,8 +12,6 @@ namespace {
 
 using NarrowTypes = std::map<std::string, std::optional<DType>>;  // by input; none: it stays
 
-bool IsReduced(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
-
 // That of 16 bits to which all readers cast the input.
 std::optional<DType> CastType(const Graph& graph, const GraphUses& uses, ValueId input) {
   const TensorType& type = graph.type(input);
@@ -23,7 +21,8 @@ std::optional<DType> CastType(const Graph& graph, const GraphUses& uses, ValueId
   for (const NodeId reader : uses.ReadersOf(input)) {
     const Node& node = graph.node(reader);
     const DType to = graph.type(node.outputs[0]).dtype;
-    if (node.op->name != "cast" || !IsReduced(to) || found.value_or(to) != to) return std::nullopt;
+    if (node.op->name != "cast" || !Is16BitFloat(to) || found.value_or(to) != to)
+      return std::nullopt;
     found = to;
   }
   return found;

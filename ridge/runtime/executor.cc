@@ -727,8 +727,10 @@ Result<std::string> Executor::NonFiniteStart(const StepPlan& step, int slot) {
         const bool finite,
         transfers_->AllFinite(value.type.dtype, count, arena_->data() + value.offset_bytes));
     if (finite) continue;
-    return input ? fmt::format("input '{}'", value.name)
-                 : fmt::format("variable '{}' before the step", value.name);
+    if (!input) return fmt::format("variable '{}' before the step", value.name);
+    const bool rounded = Is16BitFloat(value.type.dtype);  // its numbers may be beyond those
+    return fmt::format("input '{}'{}{}", value.name, rounded ? " in " : "",
+                       rounded ? DTypeName(value.type.dtype) : "");
   }
   return std::string();
 }

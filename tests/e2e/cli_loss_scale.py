@@ -41,7 +41,7 @@ class LossScale(WithOverflows):
                       "updates do not happen. hint: --loss-scale dynamic\n", done.stderr)
 
     # Unfused: a relu that a library joins to its product makes 0 of NaN on some CPUs.
-    def test_activations_beyond_f16_end_the_run_and_name_the_way_out(self):
+    def test_numbers_beyond_f16_end_the_run_and_name_the_way_out(self):
         x = [70000.0 if i == 64 else 0.5 for i in range(SAMPLES * 64)]
         write_npz(self.path("data.npz"),
                   {"x": ((SAMPLES, 64), x), "t": ((SAMPLES,), [0.0] * SAMPLES)})
@@ -49,7 +49,7 @@ class LossScale(WithOverflows):
                           "--precision", "f16", "--threads", "1", "--slices", "1", "--passes=-fuse",
                           "--out", "run")
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("; first non-finite value: node 'x.f16", done.stderr)
+        self.assertIn("; first non-finite value: input 'x' in f16. hint:", done.stderr)
         self.assertIn(". hint: --precision bf16, which has larger numbers than 65504, a smaller "
                       "--lr, --clip-norm 1, or look for NaN in the data\n", done.stderr)
 

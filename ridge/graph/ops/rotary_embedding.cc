@@ -32,7 +32,7 @@ Status CheckTable(const OpCall& call, size_t i, const char* name) {
   pairs.back() /= 2;
   const bool wide = !table.dims.empty() &&
                     (table.dims.back() == each.back() || table.dims.back() == pairs.back());
-  const bool is_narrow = x.dtype == DType::kBF16 || x.dtype == DType::kF16;
+  const bool is_narrow = Is16BitFloat(x.dtype);
   const bool has_type = table.dtype == x.dtype || (is_narrow && table.dtype == DType::kF32);
   if (!wide || !has_type ||
       !Broadcasts(table.dims, table.dims.back() == each.back() ? each : pairs)) {

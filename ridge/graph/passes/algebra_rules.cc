@@ -94,7 +94,6 @@ Rewrite Idempotent(const RuleCall& call) {
 
 // Whether every value of `from` is also one of `to`.
 bool Holds(DType to, DType from) {
-  const bool half = from == DType::kF16 || from == DType::kBF16;
   if (to == from) return true;
   if (from == DType::kBool) return IsFloat(to) || IsInteger(to);
   if (IsInteger(from)) {
@@ -104,7 +103,7 @@ bool Holds(DType to, DType from) {
     return IsSigned(to) && bits + (IsSigned(from) ? 0 : 1) <= IntegerBits(to);
   }
   if (to == DType::kF64) return true;
-  return to == DType::kF32 && (half || !IsFloat(from));
+  return to == DType::kF32 && (Is16BitFloat(from) || !IsFloat(from));
 }
 
 // cast(x, own type) -> x;  cast(cast(x, wider), t) -> cast(x, t)

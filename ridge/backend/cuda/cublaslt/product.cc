@@ -36,7 +36,7 @@ int64_t BytesOf(LtType type) {
 
 // Those that NVIDIA lists: sums of 16 bits and their results in f32 or rounded.
 bool Multiplies(DType in, DType out) {
-  return in == out || (out == DType::kF32 && (in == DType::kBF16 || in == DType::kF16));
+  return in == out || (out == DType::kF32 && Is16BitFloat(in));
 }
 
 Dims Leading(const Dims& dims) { return Dims(dims.begin(), dims.end() - 2); }
