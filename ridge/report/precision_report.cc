@@ -38,9 +38,7 @@ bool HasFloats(const OpCall& call) {
 }
 
 bool HasNarrow(const OpCall& call) {
-  return AnyType(call, [](const TensorType& type) {
-    return IsFloat(type.dtype) && BytesPerElement(type.dtype) == 2;
-  });
+  return AnyType(call, [](const TensorType& type) { return Is16BitFloat(type.dtype); });
 }
 
 bool IsContraction(const OpDef& op, const OpCall& call) {

@@ -728,7 +728,7 @@ Result<std::string> Executor::NonFiniteStart(const StepPlan& step, int slot) {
         transfers_->AllFinite(value.type.dtype, count, arena_->data() + value.offset_bytes));
     if (finite) continue;
     if (!input) return fmt::format("variable '{}' before the step", value.name);
-    const bool rounded = Is16BitFloat(value.type.dtype);  // its numbers may be beyond those
+    const bool rounded = Is16BitFloat(value.type.dtype);  // the data may have larger numbers
     return fmt::format("input '{}'{}{}", value.name, rounded ? " in " : "",
                        rounded ? DTypeName(value.type.dtype) : "");
   }

@@ -25,7 +25,7 @@ NOT_HERE = "not on this machine: "  # begins reasons to skip that nobody can ins
 
 
 class NoSkips(unittest.TextTestResult):
-    """RIDGE_NO_SKIPS=1: a skipped test fails, unless its reason begins so; as tests/main/main.cc."""
+    """RIDGE_NO_SKIPS=1: a skipped test fails, unless its reason begins with NOT_HERE."""
 
     def addSkip(self, test, reason):
         if reason.startswith(NOT_HERE):

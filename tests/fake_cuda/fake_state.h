@@ -65,7 +65,7 @@ class State {
   // What the work fails with that the calling thread enqueues next; it is told once.
   DriverCode TakeLate();
 
-  // The first one stays, with the GPU's context; with nullptr with all.
+  // The first error of a GPU stays with its context; nullptr: with those of all GPUs.
   void Stay(DriverCode code, const Gpu* gpu);
   DriverCode stays(const Gpu* gpu) const;
 
@@ -76,7 +76,8 @@ class State {
   // Of all that is taken of a GPU; under memory_lock.
   uint64_t InUse(const Gpu& gpu) const;
 
-  // Those that are visible now.  Where the ones before were, a thread may have one current.
+  // Lists the GPUs that are visible now.  Earlier lists stay: a thread may have one of them
+  // current.
   void TakeGpus();
   std::vector<Gpu> gpus;  // after cuInit
   std::mutex memory_lock;
