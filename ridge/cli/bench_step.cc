@@ -121,7 +121,7 @@ VerbBody AddBenchStep(CLI::App& app) {
   AddModelArgument(app, verb->train,
                    "A built-in model, an ONNX file, a graph in text form or a run folder");
   AddGroup(app, verb->train, OptionGroup::kModel);
-  AddOptions(app, verb->train, {"batch", "slices", "recompute"});
+  AddOptions(app, verb->train, {"batch", "slices", "recompute", "loss-chunks"});
   AddOption(app, verb->train, "steps", fmt::format("Steps to time ({})", kSteps));
   AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");
   AddOptimizerFlags(app, verb->train);

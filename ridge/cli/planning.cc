@@ -26,6 +26,7 @@ std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, i
   if (!machine.software.eager) {  // else the program does neither
     options.slices = "auto";
     options.recompute = "auto";
+    options.loss_chunks = "auto";
   }
   Result<PlannedJob> other = PlanWith(options, job, machine);
   if (!other.ok()) return std::nullopt;
@@ -94,6 +95,7 @@ void LeaveAsWritten(TrainOptions& options) {
   const TrainOptions usual;
   if (options.recompute == usual.recompute) options.recompute = "off";
   if (options.slices == usual.slices) options.slices = "1";
+  if (options.loss_chunks == usual.loss_chunks) options.loss_chunks = "1";
 }
 
 Result<PlannedJob> PlanWith(const TrainOptions& options, const PlannedJob& job,
@@ -193,6 +195,7 @@ std::string PlanTitle(const PlannedJob& job, const Program& program, const Machi
   std::string title = fmt::format("{}, batch {}", options.model, options.batch);
   if (options.accumulate > 1) title += fmt::format(" x {}", options.accumulate);
   if (options.slices != "1") title += fmt::format(" in {} slices", options.slices);
+  if (options.loss_chunks != "1") title += fmt::format(", loss in {} chunks", options.loss_chunks);
   if (options.recompute.starts_with("full")) {
     title += ", recomputing products too";
   } else if (options.recompute == "all") {

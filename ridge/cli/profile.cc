@@ -92,7 +92,7 @@ VerbBody AddProfile(CLI::App& app) {
   AddGroup(app, verb->train, OptionGroup::kModel);
   AddOption(app, verb->train, "data",
             "Data of the batches; the wait for them counts (one random batch in memory)");
-  AddOptions(app, verb->train, {"batch", "slices", "recompute"});
+  AddOptions(app, verb->train, {"batch", "slices", "recompute", "loss-chunks"});
   AddOption(app, verb->train, "steps",
             "Rounds of one step with node times and one without (5 s of them)");
   AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");

@@ -231,12 +231,12 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 }
 
 // Casts of operands and copies of values and of weights come after the passes that match f32
-// patterns and would merge the copies, and before nodes are fused with their neighbours.  Who reads
-// one value of logits is joined before some of them read a copy or a cast of it.  Values to
-// store in 16 bits are chosen last, when the nodes are final; those that the device's convolutions
-// write in 16 bits only follow.  Where each product is kept in f32, values are too.  Gradients of
-// biases are split off when nodes are final.  Updates are grouped behind all that looks for single
-// ones.
+// patterns and would merge the copies, and before nodes are fused with their neighbours.  Logits
+// are cut into chunks before anything is made for all of their readers.  Who reads one value of
+// logits is joined before some of them read a copy or a cast of it.  Values to store in 16 bits are
+// chosen last, when the nodes are final; those that the device's convolutions write in 16 bits only
+// follow.  Where each product is kept in f32, values are too.  Gradients of biases are split off
+// when nodes are final.  Updates are grouped behind all that looks for single ones.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
                           std::vector<PassReport>* reports) {
   static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};
@@ -249,6 +249,10 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
   for (const PassInfo* pass : passes) {
     const bool last = !fuses && pass == passes.back();
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(*pass, std::move(graph), last));
+  }
+  if (rewrites.chunk_loss) {
+    RIDGE_ASSIGN_OR_RETURN(graph, rewrites.chunk_loss(std::move(graph)));
+    runner.Forget();
   }
   if (fuses) {
     RIDGE_ASSIGN_OR_RETURN(graph, ReadLogitsOnce(std::move(graph), kernels.rules()));

@@ -65,8 +65,10 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 struct StepRewrites {
   PassSelection passes;
   DType operands = DType::kF32;  // of products (autocast.h); below f32 activations follow
+  // Cuts logits into chunks of rows (chunk_loss.h).  May be empty.
+  std::function<Result<Graph>(Graph)> chunk_loss = nullptr;
   // Gives the backward pass copies of values (recompute.h).  May be empty.
-  std::function<Result<Graph>(Graph)> recompute;
+  std::function<Result<Graph>(Graph)> recompute = nullptr;
   bool group_updates = false;  // small ones, where the device groups them (group_updates.h)
 };
 

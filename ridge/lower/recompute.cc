@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
@@ -24,7 +25,7 @@ class Recomputer {
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
     RIDGE_ASSIGN_OR_RETURN(Graph graph, rewriter_.Finish());
-    for (const ValueId id : read_late_) {
+    for (const ValueId id : ReadTwice(graph)) {
       graph.mutable_value(rewriter_.Map(id)).role = ValueRole::kRecomputed;
       graph.mutable_value(again_[static_cast<size_t>(id)]).role = ValueRole::kRecomputed;
     }
@@ -32,6 +33,20 @@ class Recomputer {
   }
 
  private:
+  // Old values whose copy must not be joined with its only reader, since the original was not, or
+  // is not now.
+  std::set<ValueId> ReadTwice(const Graph& graph) const {
+    const GraphUses before(graph_), after(graph);
+    std::set<ValueId> values;
+    for (size_t i = 0; i < again_.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      if (again_[i] == kNoValue) continue;
+      const bool is_twice = read_late_.count(id) > 0 && after.ReadsOf(rewriter_.Map(id)) > 0;
+      if (is_twice || !before.IsReadOnce(id)) values.insert(id);
+    }
+    return values;
+  }
+
   Status Visit(const Node& node) {
     const auto n = static_cast<size_t>(graph_.IdOf(node));
     if (!set_.late_readers[n]) return rewriter_.Copy(node);

@@ -82,6 +82,7 @@ Json CandidatesJson(const std::vector<PlanCandidate>& candidates) {
   for (const PlanCandidate& c : candidates) {
     all.push_back({{"slices", c.slices},
                    {"recompute", c.recompute},
+                   {"loss_chunks", c.loss_chunks},
                    {"bytes", c.bytes},
                    {"s", c.seconds},
                    {"fits", c.fits},

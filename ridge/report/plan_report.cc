@@ -436,12 +436,13 @@ std::string PlanReport(const std::string& title, const PlanSummary& plan,
 std::string CandidatesReport(const PlanSummary& plan, const Terminal& terminal) {
   Table table({{"slices", Align::kRight},
                {"recompute"},
+               {"loss chunks", Align::kRight},
                {"memory", Align::kRight},
                {"step", Align::kRight},
                {""}});
   for (const PlanCandidate& c : plan.candidates) {
-    table.AddRow({fmt::format("{}", c.slices), c.recompute, FormatBytes(c.bytes),
-                  FormatSeconds(c.seconds),
+    table.AddRow({fmt::format("{}", c.slices), c.recompute, fmt::format("{}", c.loss_chunks),
+                  FormatBytes(c.bytes), FormatSeconds(c.seconds),
                   c.chosen ? "chosen"
                   : c.fits ? ""
                            : "does not fit"});

@@ -195,11 +195,12 @@ Grid NodesGrid(const PlanSummary& plan) {
 
 Grid CandidatesGrid(const PlanSummary& plan) {
   Grid grid = {"By the nominal device, without data",
-               {"slices", "recompute", "memory", "step", "verdict"},
+               {"slices", "recompute", "loss chunks", "memory", "step", "verdict"},
                {}};
   for (const PlanCandidate& c : plan.candidates) {
     grid.rows.push_back({{fmt::format("{}", c.slices), static_cast<double>(c.slices)},
                          {c.recompute},
+                         {fmt::format("{}", c.loss_chunks), static_cast<double>(c.loss_chunks)},
                          Bytes(c.bytes),
                          Seconds(c.seconds),
                          {c.chosen ? "chosen"

@@ -92,8 +92,9 @@ int Run(const Options& options) {
     const Uses& u = uses[l];
     fmt::print(
         "law '{}': {} nodes in sections, {} packed variables, {} copies, {} results in place, {} "
-        "values in the first slice's sums, {} recomputed\n",
-        kLaws[l].name, u.in_sections, u.packed, u.copies, u.in_place, u.first_slices, u.recomputed);
+        "values in the first slice's sums, {} recomputed, {} with logits in chunks\n",
+        kLaws[l].name, u.in_sections, u.packed, u.copies, u.in_place, u.first_slices, u.recomputed,
+        u.chunked);
     if (u.Missing().empty()) continue;
     fmt::print("law '{}' saw no {}\n", kLaws[l].name, u.Missing());
     ++broken;

@@ -15,6 +15,7 @@ struct Setting {
   int lanes = 1;        // --inter-op
   bool layout = false;  // with it, weights stay packed
   std::string recompute = "off";
+  int64_t loss_chunks = 1;
   std::string optimizer = "sgd";
   std::string state = "f32";  // --optimizer-state
   bool scaled = false;        // loss_scale.h

@@ -305,12 +305,17 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
                          RunPasses(slice, ForwardPasses(selection), machine.backend->rules()));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, OptionsOf(setting)));
-  RIDGE_ASSIGN_OR_RETURN(
-      RewrittenGraphs rewritten,
-      RewriteGraphs(std::move(graphs), selection, DType::kF32,
-                    LimitsOf(*ParseRecompute(setting.recompute)), *machine.backend));
+  RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten,
+                         RewriteGraphs(std::move(graphs),
+                                       {.passes = selection,
+                                        .limits = LimitsOf(*ParseRecompute(setting.recompute)),
+                                        .loss_chunks = setting.loss_chunks},
+                                       *machine.backend));
   training.graphs = std::move(rewritten.graphs);
   training.recomputed = rewritten.recomputed;
+  const auto& logits = rewritten.logits;
+  if (setting.loss_chunks > 1 && logits && logits->rows % setting.loss_chunks == 0)
+    training.chunked = 1;
   return training;
 }
 
@@ -320,7 +325,8 @@ std::string Uses::Missing() const {
                                                  {"copy", copies},
                                                  {"result in place", in_place},
                                                  {"first slice", first_slices},
-                                                 {"recomputed value", recomputed}};
+                                                 {"recomputed value", recomputed},
+                                                 {"logits in chunks", chunked}};
   for (const auto& [what, count] : all) {
     if (count == 0) return what;
   }
@@ -345,6 +351,7 @@ Result<Left> Execute(const Training& training, const Setting& setting, const Mac
                                                       machine.measured(), options));
   Count(program, uses);
   uses.recomputed += training.recomputed;
+  uses.chunked += training.chunked;
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
   RIDGE_RETURN_IF_ERROR(executor->transfers().Initialize(kSeed));

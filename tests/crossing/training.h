@@ -20,6 +20,7 @@ struct Training {
   int64_t accumulate = 1;
   std::vector<NamedGraph> graphs;  // as the planner gets them
   int64_t recomputed = 0;
+  int64_t chunked = 0;
 };
 
 // Fails where the product refuses: nothing to train, a graph that cannot be cut.
@@ -37,6 +38,7 @@ struct Uses {
   int64_t in_place = 0;         // results over operands
   int64_t first_slices = 0;     // values that the first slice writes into a sum
   int64_t recomputed = 0;       // values that are made again
+  int64_t chunked = 0;          // trainings whose logits are cut
   std::string Missing() const;  // the first that never happened; empty: none
 };
 

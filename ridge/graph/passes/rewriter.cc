@@ -14,7 +14,7 @@ Status GraphRewriter::Walk(const std::function<Status(const Node&)>& visit) {
   for (size_t i = 0; i < from_.values().size(); ++i) {
     const ValueInfo& value = from_.values()[i];
     if (value.kind != ValueKind::kResult) {
-      CopyLeaf(static_cast<ValueId>(i));
+      Use(static_cast<ValueId>(i));
     } else if (value.output_index == 0) {
       RIDGE_RETURN_IF_ERROR(visit(from_.node(value.producer)));
     }

@@ -235,6 +235,14 @@ void AllowAllInPlace(const OpCall& call, KernelChoice& choice) {
   }
 }
 
+constexpr int kAddedInput = 3;  // of a product
+
+// Whether a product adds another tensor first: cuBLASLt does it in that tensor's bytes.
+bool AddsFirst(const OpDef& op, const OpCall& call) {
+  return op.name == "matmul" && call.text("epilogue").starts_with("add") &&
+         call.inputs.size() == kAddedInput + 1;
+}
+
 // Of a node that joins several, those beside the one that its cost counts.  Casts are no steps:
 // where they are joined, 16-bit kernels read and write what they need.
 int64_t PointwiseSteps(const OpDef& op, const OpCall& call) {
@@ -377,6 +385,7 @@ KernelCandidates PlannedDevice::Candidates(const OpDef& op, const OpCall& call,
 KernelChoice PlannedDevice::ChoiceFor(const OpDef& op, const OpCall& call) const {
   KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
   if (op.name == "fused") AllowAllInPlace(call, choice);
+  if (!IsCpu(hardware_) && AddsFirst(op, call)) choice.in_place = {{0, kAddedInput}};
   workspaces_.Set(op, call, choice);
   choice.efficiency = EfficiencyOf(op, call);
   choice.extra_s = Fp8CastSeconds(op, call);

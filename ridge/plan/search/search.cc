@@ -24,12 +24,18 @@ constexpr double kWorthSlicing = 0.95;
 // foresees twice what copies cost there.
 constexpr double kBytesPerCore = 4.0 * (1 << 30);
 constexpr double kMostOfArena = 0.7, kOwnBytesShare = 0.5;
-// All recomputed values together must free this share of the process's bytes.
+// All recomputed values together, and more chunks of logits, must free this share of the process's
+// bytes.
 constexpr double kLeastFreed = 0.03;
 constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr int kMostTries = 5;  // plans that approach a limit
+// Logits in chunks: the first number, which is doubled while that pays or the plan does not fit,
+// and the last.  In memory that is the run's alone, a plan that is x % slower must free so many
+// times x % of the bytes: nobody else has a use for them.
+constexpr int64_t kFirstChunks = 4, kMostChunks = 64;
+constexpr double kFreedBySlowdown = 10;
 // Reuse within 1 / kReuseShare of the last cache is a hit: other users of the chip have the rest.
 constexpr int64_t kReuseShare = 2;
 
@@ -88,10 +94,12 @@ class PlanSearch {
         measured_(measured),
         goals_(goals),
         nominal_(kernels.nominal()),
-        facts_(nominal_.facts()) {}
+        facts_(nominal_.facts()),
+        loss_chunks_(goals.loss_chunks.value_or(1)) {}
 
   Result<PlanChoice> Run() {
     RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), GivenLimits()));
+    RIDGE_RETURN_IF_ERROR(goals_.loss_chunks ? CheckChunks(*goals_.loss_chunks) : TryChunks());
     if (goals_.budget) {
       RIDGE_RETURN_IF_ERROR(AddWithin(*goals_.budget));
       return Take(Best());
@@ -110,6 +118,49 @@ class PlanSearch {
 
  private:
   RecomputeLimits GivenLimits() const { return goals_.recompute.value_or(RecomputeLimits()); }
+
+  Status CheckChunks(int64_t chunks) const {
+    const std::optional<ChunkableLogits>& logits = candidates_.front().planned.logits;
+    if (chunks == 1 || (logits && logits->rows % chunks == 0)) return Status();
+    if (!logits) {
+      return InvalidArgument(fmt::format(
+          "--loss-chunks is {}; no logits of a cross entropy come from a product and are read row "
+          "by row only. hint: leave it out",
+          chunks));
+    }
+    return InvalidArgument(fmt::format(
+        "--loss-chunks is {}; the {} rows of logits cannot be cut so. hint: --loss-chunks {}",
+        chunks, logits->rows, Divisor(chunks, logits->rows)));
+  }
+
+  // Replaces the first candidate by one whose logits are cut into chunks, if that pays; the others
+  // have as many.
+  Status TryChunks() {
+    const std::optional<ChunkableLogits> logits = candidates_.front().planned.logits;
+    const auto least = kLeastFreed * static_cast<double>(candidates_.front().bytes);
+    if (!logits || static_cast<double>(logits->bytes) < least) return Status();
+    if (kernels_.memory().shared && Fits(candidates_.front())) return Status();
+    for (int64_t wanted = std::min(kFirstChunks, logits->rows); wanted <= logits->rows;
+         wanted *= 2) {
+      loss_chunks_ = Divisor(wanted, logits->rows);
+      if (loss_chunks_ > kMostChunks) break;
+      RIDGE_ASSIGN_OR_RETURN(Candidate more, Make(goals_.slices.value_or(1), GivenLimits()));
+      const bool pays = ChunksPay(more, candidates_.front());
+      if (pays) std::swap(candidates_.front(), more);
+      rejected_.push_back(std::move(more));
+      if (!pays) break;
+    }
+    loss_chunks_ = candidates_.front().planned.loss_chunks;
+    return Status();
+  }
+
+  // Whether a plan with more chunks is better than `before`.
+  bool ChunksPay(const Candidate& more, const Candidate& before) const {
+    const double freed = 1 - static_cast<double>(more.bytes) / static_cast<double>(before.bytes);
+    if (!Fits(before)) return freed > 0;
+    if (kernels_.memory().shared) return false;
+    return freed >= std::max(kLeastFreed, kFreedBySlowdown * (more.seconds / before.seconds - 1));
+  }
 
   // Where no plan fits: those that may need least, for the refusal.
   Status AddLeast() {
@@ -250,6 +301,12 @@ class PlanSearch {
   }
 
   Status Add(int64_t slices, const RecomputeLimits& limits) {
+    RIDGE_ASSIGN_OR_RETURN(Candidate candidate, Make(slices, limits));
+    candidates_.push_back(std::move(candidate));
+    return Status();
+  }
+
+  Result<Candidate> Make(int64_t slices, const RecomputeLimits& limits) {
     RIDGE_ASSIGN_OR_RETURN(Candidate candidate, MakeCandidate(slices, limits, recipe_.options));
     if (HasCopies(candidate.planned.program)) {
       PlanOptions row_major = recipe_.options;
@@ -257,8 +314,7 @@ class PlanSearch {
       RIDGE_ASSIGN_OR_RETURN(Candidate other, MakeCandidate(slices, limits, row_major));
       if (CopiesCostMore(candidate, other)) candidate = std::move(other);
     }
-    candidates_.push_back(std::move(candidate));
-    return Status();
+    return candidate;
   }
 
   // Copies in other layouts that live in memory that is the run's alone: there bytes that are not
@@ -321,6 +377,8 @@ class PlanSearch {
     RIDGE_ASSIGN_OR_RETURN(rewritten.graphs, NarrowInputs(std::move(rewritten.graphs)));
     PlanChoice planned;
     planned.slices = slices;
+    planned.loss_chunks = loss_chunks_;
+    planned.logits = rewritten.logits;
     if (rewritten.recomputed > 0) planned.recompute = NameOf(limits, rewritten.recomputed);
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
@@ -330,23 +388,27 @@ class PlanSearch {
   }
 
   Result<RewrittenGraphs> Rewrite(std::vector<NamedGraph> graphs, const RecomputeLimits& limits) {
-    return RewriteGraphs(std::move(graphs), recipe_.passes, recipe_.operands, limits, kernels_,
-                         recipe_.group_updates);
+    return RewriteGraphs(
+        std::move(graphs),
+        {recipe_.passes, recipe_.operands, limits, loss_chunks_, recipe_.group_updates}, kernels_);
   }
 
   Result<const RewrittenGraphs*> Evaluation(int64_t slices) {
-    if (const auto known = evaluations_.find(slices); known != evaluations_.end())
+    const std::pair key(slices, loss_chunks_);
+    if (const auto known = evaluations_.find(key); known != evaluations_.end())
       return &known->second;
     RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, graphs_.Evaluation(slices));
     RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(graphs), {}));
-    return &evaluations_.emplace(slices, std::move(rewritten)).first->second;
+    return &evaluations_.emplace(key, std::move(rewritten)).first->second;
   }
 
   PlanChoice Take(Candidate& best) {
     std::vector<PlanCandidate> all;
-    for (const Candidate& c : candidates_)
-      all.push_back({c.planned.slices, c.planned.recompute, c.bytes, c.seconds, Fits(c),
-                     /*chosen=*/&c == &best});
+    for (const std::vector<Candidate>* of : {&rejected_, &candidates_}) {
+      for (const Candidate& c : *of)
+        all.push_back({c.planned.slices, c.planned.recompute, c.planned.loss_chunks, c.bytes,
+                       c.seconds, Fits(c), /*chosen=*/&c == &best});
+    }
     PlanChoice choice = std::move(best.planned);
     choice.candidates = std::move(all);
     choice.keeps_many =
@@ -387,12 +449,13 @@ class PlanSearch {
     return all;
   }
 
-  // The smallest divisor of the batch that is not below `least`.
-  int64_t Divisor(int64_t least) const {
-    int64_t divisor = std::clamp<int64_t>(least, 1, goals_.batch);
-    while (goals_.batch % divisor != 0) ++divisor;
+  // The smallest divisor of `whole` that is not below `least`.
+  static int64_t Divisor(int64_t least, int64_t whole) {
+    int64_t divisor = std::clamp<int64_t>(least, 1, whole);
+    while (whole % divisor != 0) ++divisor;
     return divisor;
   }
+  int64_t Divisor(int64_t least) const { return Divisor(least, goals_.batch); }
 
   // The best candidate that fits: recomputing a few values costs less than slicing the batch.
   Candidate& Best() {
@@ -441,7 +504,9 @@ class PlanSearch {
   const DeviceFacts& facts_;
   int64_t most_scratch_bytes_ = INT64_MAX;
   std::vector<Candidate> candidates_;
-  std::map<int64_t, RewrittenGraphs> evaluations_;  // by slices
+  std::vector<Candidate> rejected_;  // with other numbers of chunks
+  int64_t loss_chunks_ = 1;          // of the next candidate
+  std::map<std::pair<int64_t, int64_t>, RewrittenGraphs> evaluations_;  // by slices and chunks
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 // often.  docs/design/0006-slices.md.
 // Recomputation costs a pass over memory for each value that is not kept.
 // docs/design/0013-recompute.md.
+// Logits in chunks cost an addition to their weight's gradient for each.
+// docs/design/0062-loss-chunks.md.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "ridge/graph/named_graph.h"
+#include "ridge/lower/chunk_loss.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/plan/hardware/offload.h"
 #include "ridge/plan/planner.h"
@@ -40,6 +43,7 @@ struct PlanGoals {
   // Empty: the search chooses.
   std::optional<int64_t> slices = 1;
   std::optional<RecomputeLimits> recompute = RecomputeLimits();
+  std::optional<int64_t> loss_chunks = 1;
   int64_t batch = 1;  // a number of slices divides it
   int64_t accumulate = 1;
   int64_t limit_bytes = INT64_MAX;  // of the process, without data
@@ -57,14 +61,16 @@ struct ProgramRecipe {
   PassSelection passes;
   DType operands = DType::kF32;  // of products
   PlanOptions options;
-  bool group_updates = false;  // RewriteGraphs()
+  bool group_updates = false;  // GraphRewrites
 };
 
 struct PlanChoice {
   Program program;
   int64_t slices = 1;
   std::string recompute = "off";  // as PlanCandidate::recompute
-  bool keeps_many = false;        // many activations, none of which were worth recomputing
+  int64_t loss_chunks = 1;
+  std::optional<ChunkableLogits> logits = std::nullopt;  // of the step, where they are whole
+  bool keeps_many = false;  // many activations, none of which were worth recomputing
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
   std::vector<PlanCandidate> candidates;                  // in the order in which they were planned
 };
@@ -73,6 +79,8 @@ struct PlanChoice {
 // Slices: among the plans that fit the limit, the fewest slices within 5 % of the fastest plan.  If
 // the whole batch fits, a number of slices is planned only while it could gain 5 %: even with all
 // bytes in a cache, and less the cost of slicing extrapolated from the last plan.
+// Loss chunks: where the whole logits do not fit, and where a device's memory is the run's alone
+// and the chunks free ten times as large a share of its bytes as they cost of the seconds.
 // Recompute: in memory that others share the values that are worth their time (search.cc has the
 // limit), elsewhere none; if the whole batch does not fit, as many as are needed, at last those
 // that take products and convolutions. Fails with kInvalidArgument when no recomputation keeps the

@@ -234,5 +234,99 @@ TEST(SearchPlan, NamesTheLeastWhereNothingFits) {
   }
 }
 
+// Logits of `rows` rows by one product, with both of its gradients.
+class Head : public JobGraphs {
+ public:
+  explicit Head(int64_t rows, int64_t hidden = 64) : rows_(rows), hidden_(hidden) {}
+
+  Result<std::vector<NamedGraph>> Training(int64_t slices) override {
+    if (slices > 1) return Status(ErrorCode::kUnsupported, "couples samples");
+    constexpr int64_t kClasses = 4096;
+    GraphBuilder b("head");
+    const Value v = b.Parameter("v", {DType::kF32, {hidden_, hidden_}}, Init::Zeros());
+    const Value w = b.Parameter("w", {DType::kF32, {hidden_, kClasses}}, Init::Zeros());
+    const Value x = MatMul(b.Input("x", {DType::kF32, {rows_, hidden_}}), v);
+    const Value label = b.Input("label", {DType::kI64, {rows_}});
+    const Value losses = Op("softmax_cross_entropy", {MatMul(x, w), label});
+    const std::vector<Value> params = {v, w};
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> grads,
+                           AppendGradients(b, Mean(losses), params));
+    b.Output("losses", losses);
+    b.Output("dv", grads[0]);
+    b.Output("dw", grads[1]);
+    RIDGE_ASSIGN_OR_RETURN(Graph graph, std::move(b).Build());
+    NamedGraph train{"train", std::move(graph)};
+    train.may_recompute = true;
+    return std::vector<NamedGraph>{std::move(train)};
+  }
+  Result<std::vector<NamedGraph>> Evaluation(int64_t) override { return std::vector<NamedGraph>(); }
+
+ private:
+  const int64_t rows_, hidden_;
+};
+
+// Memory of the run alone, or that others use, too.
+class MemoryOf : public PlainKernels {
+ public:
+  explicit MemoryOf(bool shared) : shared_(shared) {}
+  MemorySpace memory() override { return {.shared = shared_}; }
+
+ private:
+  const bool shared_;
+};
+
+Result<PlanChoice> SearchHead(Head head, bool shared, const PlanGoals& goals) {
+  MemoryOf kernels(shared);
+  return SearchPlan(head, {"head", *ParsePassSpec(""), DType::kF32, {}}, kernels, TestCosts(),
+                    goals);
+}
+
+constexpr int64_t kRows = 1 << 14;
+
+TEST(SearchPlan, CutsLogitsInMemoryOfTheRunAlone) {
+  const Result<PlanChoice> choice =
+      SearchHead(Head(kRows), /*shared=*/false, {.loss_chunks = std::nullopt});
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  EXPECT_GT(choice->loss_chunks, 1);
+  EXPECT_EQ(choice->candidates.front().loss_chunks, 1);
+  EXPECT_LT(2 * choice->program.arena_bytes, choice->candidates.front().bytes);
+  const auto chosen = std::find_if(choice->candidates.begin(), choice->candidates.end(),
+                                   [](const PlanCandidate& c) { return c.chosen; });
+  EXPECT_EQ(chosen->loss_chunks, choice->loss_chunks);
+}
+
+// Gradients of large weights are added up for few bytes of logits.
+TEST(SearchPlan, LeavesLogitsWholeWhereChunksCostMoreThanTheyFree) {
+  const Result<PlanChoice> choice = SearchHead(Head(/*rows=*/256, /*hidden=*/512),
+                                               /*shared=*/false, {.loss_chunks = std::nullopt});
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  EXPECT_EQ(choice->loss_chunks, 1);
+}
+
+TEST(SearchPlan, CutsLogitsInSharedMemoryWhereTheyDoNotFit) {
+  PlanGoals goals = {.loss_chunks = std::nullopt};
+  const Result<PlanChoice> whole = SearchHead(Head(kRows), /*shared=*/true, goals);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole->loss_chunks, 1);
+  goals.limit_bytes = whole->candidates.front().bytes / 2;
+  const Result<PlanChoice> cut = SearchHead(Head(kRows), /*shared=*/true, goals);
+  ASSERT_TRUE(cut.ok()) << cut.status().message();
+  EXPECT_GT(cut->loss_chunks, 1);
+  EXPECT_LE(cut->candidates.back().bytes, goals.limit_bytes);
+}
+
+TEST(SearchPlan, RefusesChunksThatRowsCannotBeCutInto) {
+  EXPECT_EQ(SearchHead(Head(/*rows=*/12), /*shared=*/true, {.loss_chunks = 5}).status().message(),
+            "--loss-chunks is 5; the 12 rows of logits cannot be cut so. hint: --loss-chunks 6");
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  PlainKernels kernels;
+  EXPECT_EQ(SearchPlan(graphs, {"gelus", *ParsePassSpec(""), DType::kF32, {}}, kernels, TestCosts(),
+                       {.loss_chunks = 2})
+                .status()
+                .message(),
+            "--loss-chunks is 2; no logits of a cross entropy come from a product and are read row "
+            "by row only. hint: leave it out");
+}
+
 }  // namespace
 }  // namespace ridge

@@ -114,7 +114,7 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
   KernelQuery& kernels = machine.query();
   RIDGE_ASSIGN_OR_RETURN(
       RewrittenGraphs rewritten,
-      RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{}, kernels));
+      RewriteGraphs(std::move(graphs), {.passes = selection, .operands = operands}, kernels));
   if (operands != DType::kF32) {
     RIDGE_ASSIGN_OR_RETURN(rewritten.graphs, NarrowInputs(std::move(rewritten.graphs)));
   }
@@ -295,6 +295,7 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   if (found.operands == DType::kF32) job.options.precision_for.clear();
   job.options.slices = std::to_string(choice.slices);
   job.options.recompute = choice.recompute;
+  job.options.loss_chunks = std::to_string(choice.loss_chunks);
   job.keeps_many = choice.keeps_many;
   job.program = std::move(choice.program);
   job.device = job.program.device;

@@ -14,6 +14,7 @@ Result<LocalStep> PlanLocalStep(const TrainOptions& given, const MeshLinks& link
   options.batch = samples;
   options.accumulate = 1;
   options.recompute = "off";
+  options.loss_chunks = "1";
   RIDGE_ASSIGN_OR_RETURN(const Forward forward, LoadForward(options));
   const Mesh mesh = {{{tensor > 1 ? kTensorAxis : kDataAxis, tensor}}};
   RIDGE_ASSIGN_OR_RETURN(const MeshJob job, PlanMeshJob(options, forward.graph, forward.facts, mesh,

@@ -278,7 +278,7 @@ class Planner {
     KernelQuery& kernels = machine_.query();
     RIDGE_ASSIGN_OR_RETURN(
         const RewrittenGraphs rewritten,
-        RewriteGraphs(std::move(rank.graphs), passes, operands_, /*limits=*/{}, kernels));
+        RewriteGraphs(std::move(rank.graphs), {.passes = passes, .operands = operands_}, kernels));
     PlanOptions options = PlanOptionsFor(passes, machine_, Offload::kNone);
     options.copies = std::move(rank.copies);
     return PlanProgram(options_.model, rewritten.graphs, kernels, machine_.measured(), options);

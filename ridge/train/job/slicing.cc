@@ -458,6 +458,9 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   if (compare && recompute.kind == RecomputeOption::Kind::kAuto) goals.recompute.reset();
   if (recompute.kind == RecomputeOption::Kind::kBudget)
     goals.budget = ScratchBudget{recompute.share, recompute.bytes};
+  RIDGE_ASSIGN_OR_RETURN(goals.loss_chunks, ParseLossChunks(q.options.loss_chunks));
+  // Ranks must choose alike, whatever their memory.
+  if (!goals.loss_chunks && (!compare || share || !q.options.place.empty())) goals.loss_chunks = 1;
   goals.accumulate = q.options.accumulate;
   goals.limit_bytes = q.limit_bytes;
   goals.recorded_run_bytes = q.machine.recorded_run_bytes;

@@ -262,6 +262,7 @@ Status CheckModelOptions(const TrainOptions& o) {
     return InvalidArgument(
         fmt::format("--bad-records is '{}'; {}", o.bad_records, policy.status().message()));
   }
+  RIDGE_RETURN_IF_ERROR(ParseLossChunks(o.loss_chunks).status());
   return ParseRecompute(o.recompute).status();
 }
 
@@ -386,6 +387,11 @@ Result<CacheChoice> ParseCache(const std::string& text) {
 }
 
 Result<int64_t> ParseSlices(const std::string& text) { return ParseCount("--slices", text); }
+
+Result<std::optional<int64_t>> ParseLossChunks(const std::string& text) {
+  RIDGE_ASSIGN_OR_RETURN(const int64_t chunks, ParseCount("--loss-chunks", text));
+  return chunks == 0 ? std::nullopt : std::optional(chunks);
+}
 
 namespace {
 
@@ -519,6 +525,7 @@ Result<RecomputeOption> ParseRecompute(const std::string& text) {
 void TakeChoices(const TrainOptions& planned, TrainOptions& options) {
   if (options.slices == "auto") options.slices = planned.slices;
   if (options.recompute == "auto") options.recompute = planned.recompute;
+  if (options.loss_chunks == "auto") options.loss_chunks = planned.loss_chunks;
   if (IsAutoPlace(options.place)) options.place = planned.place;
   if (options.precision != "auto") return;
   options.precision = planned.precision;

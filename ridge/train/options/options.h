@@ -61,6 +61,7 @@ struct TrainOptions {
   std::string sums = "running";  // of slices; or "tree": the same bits on any number of devices
   std::string recompute =
       "auto";  // cheap values for backward: recomputed ("all", "8") or kept ("off")
+  std::string loss_chunks = "auto";  // or the number of chunks of logits
   OptimizerOptions optimizer;
   double lr = 1e-3;
   std::string lr_for;  // see optimizers/rates.h
@@ -154,6 +155,9 @@ Status CheckShares(const TrainOptions& options, int64_t devices);
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;
 Result<int64_t> ParseSlices(const std::string& text);
+
+// "4" -> 4, "auto" -> nullopt.  Fails with kInvalidArgument.
+Result<std::optional<int64_t>> ParseLossChunks(const std::string& text);
 
 // "2" -> 2, "auto" -> 0.  Fails with kInvalidArgument.
 Result<int64_t> ParseWorkers(const std::string& text);

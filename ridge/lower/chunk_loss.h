@@ -1,0 +1,31 @@
+// ChunkLoss: the logits of some rows at a time, with their loss and what the gradient makes of
+// them.
+//
+//   logits = x w   losses = f(logits)   dlogits = g(logits)   dx = dlogits w^T   dw = x^T dlogits
+//
+// becomes this of each chunk of rows; losses and dx are joined, dw is added up.  A language model's
+// logits are its largest value, and whole only where all rows wait for the backward pass.
+// docs/design/0062-loss-chunks.md.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// Logits that can be computed in chunks: those of a cross entropy that come from a product.  They,
+// and all that is made of them and as large, are read row by row or in sums over rows.
+struct ChunkableLogits {
+  int64_t rows = 0;  // a number of chunks divides it
+  int64_t bytes = 0;
+};
+
+// The largest of a graph; nullopt: there are none.
+std::optional<ChunkableLogits> FindChunkableLogits(const Graph& graph);
+
+// Those in `chunks` chunks.  REQUIRES: chunks divides their rows.  Sums over rows are rounded once
+// a chunk, so gradients of the product's weight have other bits.
+Result<Graph> ChunkLoss(Graph graph, int64_t chunks);
+
+}  // namespace ridge

@@ -1,0 +1,212 @@
+// Logits of some rows at a time: the same results, whatever else the step computes of them.
+#include "ridge/lower/chunk_loss.h"
+
+#include <gtest/gtest.h>
+
+#include "ridge/graph/test_results.h"
+
+namespace ridge {
+namespace {
+
+Graph Chunked(const std::string& text, int64_t chunks) {
+  Result<Graph> chunked = ChunkLoss(ParsedGraph(text), chunks);
+  EXPECT_TRUE(chunked.ok()) << chunked.status().message();
+  return *std::move(chunked);
+}
+
+// But for how sums over rows are rounded.
+void ExpectSame(const std::string& text, int64_t chunks) {
+  const Graph chunked = Chunked(text, chunks);
+  ASSERT_TRUE(CheckGraph(chunked).ok()) << PrintGraph(chunked);
+  const auto whole = TestResults(ParsedGraph(text), {3, 1}), parts = TestResults(chunked, {3, 1});
+  for (const auto& [name, tensor] : whole) {
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      ASSERT_NEAR(tensor.at(i), parts.at(name).at(i), 1e-12) << name << "\n" << PrintGraph(chunked);
+  }
+}
+
+int64_t RowsOf(const std::string& text) {
+  const std::optional<ChunkableLogits> logits = FindChunkableLogits(ParsedGraph(text));
+  return logits ? logits->rows : 0;
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// A head as autodiff leaves it, with what metrics and the optimizer read.
+constexpr char kStep[] = R"(graph g
+  x = input f64[4,3,2]
+  w = input f64[2,5]
+  label = input i64[4,3]
+  logits = matmul(x, w)
+  losses = softmax_cross_entropy(logits, label, ignore_index=-1)
+  best = argmax(logits, axis=2)
+  loss = reduce_sum(losses, axes=[0, 1])
+  one = constant f64[] [1.0]
+  dlosses = expand(one, dims=[4, 3])
+  dlogits = softmax_cross_entropy_grad(logits, label, dlosses, ignore_index=-1)
+  dx = matmul(dlogits, w, transpose_b=1)
+  rows = reshape(x, dims=[12, 2])
+  drows = reshape(dlogits, dims=[12, 5])
+  dw = matmul(rows, drows, transpose_a=1)
+  output loss
+  output best
+  output dx
+  output dw
+)";
+
+TEST(ChunkLoss, ComputesTheLogitsOfAFewRowsAtATime) {
+  EXPECT_EQ(PrintGraph(Chunked(kStep, 2)), R"(graph g
+  x = input f64[4,3,2]
+  w = input f64[2,5]
+  label = input i64[4,3]
+  x.chunk0 = slice(x, axes=[0], ends=[2], starts=[0])
+  logits.chunk0 = matmul(x.chunk0, w)
+  label.chunk0 = slice(label, axes=[0], ends=[2], starts=[0])
+  losses.chunk0 = softmax_cross_entropy(logits.chunk0, label.chunk0, ignore_index=-1)
+  best.chunk0 = argmax(logits.chunk0, axis=2)
+  one = constant f64[] 1.0
+  dlosses = expand(one, dims=[4,3])
+  dlosses.chunk0 = slice(dlosses, axes=[0], ends=[2], starts=[0])
+  dlogits.chunk0 = softmax_cross_entropy_grad(logits.chunk0, label.chunk0, dlosses.chunk0, ignore_index=-1)
+  dx.chunk0 = matmul(dlogits.chunk0, w, transpose_b=1)
+  drows.chunk0 = reshape(dlogits.chunk0, dims=[6,5])
+  rows.chunk0 = reshape(x.chunk0, dims=[6,2])
+  dw.chunk0 = matmul(rows.chunk0, drows.chunk0, transpose_a=1)
+  x.chunk1 = slice(x, axes=[0], ends=[4], starts=[2])
+  logits.chunk1 = matmul(x.chunk1, w)
+  label.chunk1 = slice(label, axes=[0], ends=[4], starts=[2])
+  losses.chunk1 = softmax_cross_entropy(logits.chunk1, label.chunk1, ignore_index=-1)
+  best.chunk1 = argmax(logits.chunk1, axis=2)
+  dlosses.chunk1 = slice(dlosses, axes=[0], ends=[4], starts=[2])
+  dlogits.chunk1 = softmax_cross_entropy_grad(logits.chunk1, label.chunk1, dlosses.chunk1, ignore_index=-1)
+  dx.chunk1 = matmul(dlogits.chunk1, w, transpose_b=1)
+  drows.chunk1 = reshape(dlogits.chunk1, dims=[6,5])
+  rows.chunk1 = reshape(x.chunk1, dims=[6,2])
+  dw.chunk1 = matmul(rows.chunk1, drows.chunk1, transpose_a=1)
+  dw = add(dw.chunk0, dw.chunk1)
+  losses = concat(losses.chunk0, losses.chunk1, axis=0)
+  best = concat(best.chunk0, best.chunk1, axis=0)
+  dx = concat(dx.chunk0, dx.chunk1, axis=0)
+  loss = reduce_sum(losses, axes=[0,1])
+  output loss
+  output best
+  output dx
+  output dw
+)");
+}
+
+TEST(ChunkLoss, ComputesWhatWholeLogitsGive) {
+  EXPECT_EQ(RowsOf(kStep), 4);
+  ExpectSame(kStep, 2);
+  ExpectSame(kStep, 4);
+}
+
+// A bias with its gradient, a cap of the logits, labels of all tokens but the first, and smoothing.
+TEST(ChunkLoss, TakesWhatElseIsMadeOfRows) {
+  const std::string text = R"(graph g
+  x = input f64[4,3,2]
+  w = input f64[2,5]
+  b = input f64[5]
+  label = input i64[4,2]
+  product = matmul(x, w, b)
+  whole = tanh(product)
+  logits = slice(whole, axes=[1], starts=[0], ends=[2])
+  losses = softmax_cross_entropy(logits, label, ignore_index=-1)
+  p = log_softmax(logits)
+  smooth = reduce_mean(p, axes=[2])
+  weights = exp(label_f)
+  dlosses = mul(weights, weights)
+  part = softmax_cross_entropy_grad(logits, label, dlosses, ignore_index=-1)
+  more = softmax(logits)
+  dlogits = add(part, more)
+  dwhole = pad(dlogits, before=[0, 0, 0], after=[0, 1, 0])
+  square = mul(whole, whole)
+  kept = sub(dwhole, square)
+  dproduct = mul(kept, dwhole)
+  dx = matmul(dproduct, w, transpose_b=1)
+  rows = reshape(x, dims=[12, 2])
+  drows = reshape(dproduct, dims=[12, 5])
+  dw = matmul(drows, rows, transpose_a=1)
+  db = reduce_sum(drows, axes=[0])
+  output losses
+  output smooth
+  output dx
+  output dw
+  output db
+)";
+  const std::string step =
+      Replaced(text, "  weights = exp(label_f)\n",
+               "  label_f = cast(label, to=\"f64\")\n  weights = exp(label_f)\n");
+  EXPECT_EQ(RowsOf(step), 4);
+  ExpectSame(step, 2);
+  ExpectSame(step, 4);
+}
+
+// The rows of a matrix, and those of one sample.
+TEST(ChunkLoss, CutsTheFirstDimensionOfRows) {
+  for (const std::string dims : {"6", "1,6"}) {
+    const std::string text = R"(graph g
+  x = input f64[)" + dims + R"(,2]
+  w = input f64[2,5]
+  label = input i64[)" + dims +
+                             R"(]
+  logits = matmul(x, w)
+  losses = softmax_cross_entropy(logits, label, ignore_index=-1)
+  output losses
+)";
+    EXPECT_EQ(RowsOf(text), 6);
+    ExpectSame(text, 3);
+  }
+}
+
+TEST(ChunkLoss, LeavesOtherLogits) {
+  // An output, a reader of columns, loss weights that all losses decide, and one row.
+  EXPECT_EQ(RowsOf(Replaced(kStep, "  output loss\n", "  output loss\n  output logits\n")), 0);
+  EXPECT_EQ(RowsOf(Replaced(kStep, "best = argmax(logits, axis=2)",
+                            "best = reduce_max(logits, axes=[0])")),
+            0);
+  EXPECT_EQ(RowsOf(Replaced(kStep, "dlosses = expand(one, dims=[4, 3])", "dlosses = exp(losses)")),
+            0);
+  EXPECT_EQ(RowsOf(R"(graph g
+  x = input f64[1,2]
+  w = input f64[2,5]
+  label = input i64[1]
+  logits = matmul(x, w)
+  losses = softmax_cross_entropy(logits, label)
+  output losses
+)"),
+            0);
+  // Not of a product.
+  EXPECT_EQ(RowsOf(R"(graph g
+  x = input f64[4,5]
+  label = input i64[4]
+  logits = exp(x)
+  losses = softmax_cross_entropy(logits, label)
+  output losses
+)"),
+            0);
+}
+
+TEST(ChunkLoss, TakesTheLargestLogits) {
+  const std::string text = R"(graph g
+  x = input f64[4,2]
+  v = input f64[2,3]
+  w = input f64[2,5]
+  label = input i64[4]
+  small = matmul(x, v)
+  small_losses = softmax_cross_entropy(small, label, ignore_index=-1)
+  large = matmul(x, w)
+  large_losses = softmax_cross_entropy(large, label, ignore_index=-1)
+  output small_losses
+  output large_losses
+)";
+  EXPECT_EQ(FindChunkableLogits(ParsedGraph(text))->bytes, 4 * 5 * 8);
+  ExpectSame(text, 2);
+}
+
+}  // namespace
+}  // namespace ridge
