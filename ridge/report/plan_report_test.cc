@@ -91,15 +91,16 @@ TEST(PlanReport, AnEmptyProgramHasAReportToo) {
 TEST(PlanReport, ListsThePlansThatWereCompared) {
   const Program program;
   PlanSummary plan = Summary(program, kMiB);
-  plan.candidates = {{.bytes = 8 * kMiB, .seconds = 0.02, .fits = false},
-                     {.recompute = "all", .bytes = 6 * kMiB, .seconds = 0.03},
-                     {.slices = 4, .bytes = 4 * kMiB, .seconds = 0.025, .chosen = true}};
+  plan.candidates = {
+      {.bytes = 8 * kMiB, .seconds = 0.02, .fits = false},
+      {.recompute = "all", .bytes = 6 * kMiB, .seconds = 0.03},
+      {.slices = 4, .loss_chunks = 2, .bytes = 4 * kMiB, .seconds = 0.025, .chosen = true}};
   EXPECT_EQ(CandidatesReport(plan, Terminal{}),
             "Compared  by the nominal device, without data\n"
-            "  slices  recompute    memory     step\n"
-            "       1  off        8.00 MiB  20.0 ms  does not fit\n"
-            "       1  all        6.00 MiB  30.0 ms\n"
-            "       4  off        4.00 MiB  25.0 ms  chosen\n");
+            "  slices  recompute  loss chunks    memory     step\n"
+            "       1  off                  1  8.00 MiB  20.0 ms  does not fit\n"
+            "       1  all                  1  6.00 MiB  30.0 ms\n"
+            "       4  off                  2  4.00 MiB  25.0 ms  chosen\n");
 }
 
 TEST(PlanReport, ColourIsOnlyForTerminals) {

@@ -31,9 +31,8 @@ constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to ex
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr int kMostTries = 5;  // plans that approach a limit
-// Logits in chunks: the first number, which is doubled while that pays or the plan does not fit,
-// and the last.  In memory that is the run's alone, a plan that is x % slower must free so many
-// times x % of the bytes: nobody else has a use for them.
+// Logits in chunks: the first number, which is doubled while that pays, and the last.  A plan that
+// is x % slower must free so many times x % of the bytes.
 constexpr int64_t kFirstChunks = 4, kMostChunks = 64;
 constexpr double kFreedBySlowdown = 10;
 // Reuse within 1 / kReuseShare of the last cache is a hit: other users of the chip have the rest.
@@ -94,8 +93,7 @@ class PlanSearch {
         measured_(measured),
         goals_(goals),
         nominal_(kernels.nominal()),
-        facts_(nominal_.facts()),
-        loss_chunks_(goals.loss_chunks.value_or(1)) {}
+        facts_(nominal_.facts()) {}
 
   Result<PlanChoice> Run() {
     RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), GivenLimits()));
@@ -157,8 +155,7 @@ class PlanSearch {
   // Whether a plan with more chunks is better than `before`.
   bool ChunksPay(const Candidate& more, const Candidate& before) const {
     const double freed = 1 - static_cast<double>(more.bytes) / static_cast<double>(before.bytes);
-    if (!Fits(before)) return freed > 0;
-    if (kernels_.memory().shared) return false;
+    if (!Fits(before) && Fits(more)) return true;
     return freed >= std::max(kLeastFreed, kFreedBySlowdown * (more.seconds / before.seconds - 1));
   }
 
@@ -366,19 +363,25 @@ class PlanSearch {
     candidate.cached_s = SecondsBesideTransfers(candidate.cached_s, offload);
   }
 
+  // Those of the whole batch: a slice has as many times fewer rows.
+  int64_t ChunksOf(int64_t slices) const {
+    return goals_.loss_chunks ? *goals_.loss_chunks : std::max<int64_t>(1, loss_chunks_ / slices);
+  }
+
   Result<PlanChoice> Plan(int64_t slices, const RecomputeLimits& limits,
                           const PlanOptions& options) {
+    const int64_t chunks = ChunksOf(slices);
     RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> training, graphs_.Training(slices));
-    RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(training), limits));
-    RIDGE_ASSIGN_OR_RETURN(const RewrittenGraphs* evaluation, Evaluation(slices));
+    RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(training), limits, chunks));
+    RIDGE_ASSIGN_OR_RETURN(const RewrittenGraphs* evaluation, Evaluation(slices, chunks));
     rewritten.graphs.insert(rewritten.graphs.end(), evaluation->graphs.begin(),
                             evaluation->graphs.end());
     rewritten.passes.insert(evaluation->passes.begin(), evaluation->passes.end());
     RIDGE_ASSIGN_OR_RETURN(rewritten.graphs, NarrowInputs(std::move(rewritten.graphs)));
     PlanChoice planned;
     planned.slices = slices;
-    planned.loss_chunks = loss_chunks_;
     planned.logits = rewritten.logits;
+    if (planned.logits && planned.logits->rows % chunks == 0) planned.loss_chunks = chunks;
     if (rewritten.recomputed > 0) planned.recompute = NameOf(limits, rewritten.recomputed);
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
@@ -387,18 +390,19 @@ class PlanSearch {
     return planned;
   }
 
-  Result<RewrittenGraphs> Rewrite(std::vector<NamedGraph> graphs, const RecomputeLimits& limits) {
+  Result<RewrittenGraphs> Rewrite(std::vector<NamedGraph> graphs, const RecomputeLimits& limits,
+                                  int64_t loss_chunks) {
     return RewriteGraphs(
         std::move(graphs),
-        {recipe_.passes, recipe_.operands, limits, loss_chunks_, recipe_.group_updates}, kernels_);
+        {recipe_.passes, recipe_.operands, limits, loss_chunks, recipe_.group_updates}, kernels_);
   }
 
-  Result<const RewrittenGraphs*> Evaluation(int64_t slices) {
-    const std::pair key(slices, loss_chunks_);
+  Result<const RewrittenGraphs*> Evaluation(int64_t slices, int64_t loss_chunks) {
+    const std::pair key(slices, loss_chunks);
     if (const auto known = evaluations_.find(key); known != evaluations_.end())
       return &known->second;
     RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, graphs_.Evaluation(slices));
-    RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(graphs), {}));
+    RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(graphs), {}, loss_chunks));
     return &evaluations_.emplace(key, std::move(rewritten)).first->second;
   }
 
@@ -505,7 +509,7 @@ class PlanSearch {
   int64_t most_scratch_bytes_ = INT64_MAX;
   std::vector<Candidate> candidates_;
   std::vector<Candidate> rejected_;  // with other numbers of chunks
-  int64_t loss_chunks_ = 1;          // of the next candidate
+  int64_t loss_chunks_ = 1;          // of a whole batch
   std::map<std::pair<int64_t, int64_t>, RewrittenGraphs> evaluations_;  // by slices and chunks
 };
 
