@@ -150,6 +150,7 @@ def accumulate_of(row):
 def plan(ridge, row, device, spec, optimizer, precision):
     command = [ridge, "plan", spec, "--batch", row["batch_per_device"], "--precision", precision,
                "--on", device, "--foreign", foreign_of(row), "--recompute", "off", "--slices", "1",
+               "--loss-chunks", "1",
                "--accumulate", str(accumulate_of(row)), "--json",
                "--optimizer", *optimizer.split()]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -190,7 +191,8 @@ def own_cases(ridge):
     found = []
     for row in json.load(open(OWN))["steps"]:
         command = [ridge, "plan", row["model"], "--batch", str(row["batch"]), "--precision",
-                   row["prec"], *row["options"].split(), "--on", OWN_DEVICE, "--json"]
+                   row["prec"], *row["options"].split(), "--on", OWN_DEVICE, "--json",
+                   "--loss-chunks", "1"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         planned = json.loads(done.stdout)[0]
         found.append({"program": "ridge", "precision": "f16", "device": OWN_DEVICE,

@@ -64,6 +64,7 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const DeviceGroup& group,
   options.device = group.hardware->id;
   options.precision = step.precision;
   options.batch /= group.count();
+  if (group.count() > 1) LeaveLossWhole(options);
   RIDGE_ASSIGN_OR_RETURN(const PlannedRun run, PlanRun(options, machine));
   step.step_s = run.job.step_s;
   step.low_s = run.job.range->low_s;

@@ -95,7 +95,11 @@ void LeaveAsWritten(TrainOptions& options) {
   const TrainOptions usual;
   if (options.recompute == usual.recompute) options.recompute = "off";
   if (options.slices == usual.slices) options.slices = "1";
-  if (options.loss_chunks == usual.loss_chunks) options.loss_chunks = "1";
+  LeaveLossWhole(options);
+}
+
+void LeaveLossWhole(TrainOptions& options) {
+  if (options.loss_chunks == TrainOptions().loss_chunks) options.loss_chunks = "1";
 }
 
 Result<PlannedJob> PlanWith(const TrainOptions& options, const PlannedJob& job,

@@ -34,6 +34,8 @@ Result<PlannedJob> PlanWith(const TrainOptions& options, const PlannedJob& job,
 
 // For another program than ridge, which neither recomputes nor cuts batches unless it is told to.
 void LeaveAsWritten(TrainOptions& options);
+// For several devices, whose runs do not cut logits unless they are told to.
+void LeaveLossWhole(TrainOptions& options);
 
 // The notes on a loaded model, in short or in full; "" for none.
 std::string ModelNotesText(const ModelNotes& notes, bool verbose);

@@ -19,7 +19,7 @@ Status CheckOneSlice(const TrainOptions& options, const ForwardInfo& facts) {
   if (options.recompute != "auto" && options.recompute != "off")
     return refused(fmt::format("--recompute is '{}'; nothing is recomputed", options.recompute));
   if (options.loss_chunks != "auto" && options.loss_chunks != "1")
-    return refused(fmt::format("--loss-chunks is '{}'; logits are whole", options.loss_chunks));
+    return refused(fmt::format("--loss-chunks is '{}'; there is one chunk", options.loss_chunks));
   if (facts.has_optimizer)
     return refused("the model brings its own training step; gradients are those of ridge");
   return Status();
