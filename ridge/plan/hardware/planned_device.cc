@@ -385,7 +385,7 @@ KernelCandidates PlannedDevice::Candidates(const OpDef& op, const OpCall& call,
 KernelChoice PlannedDevice::ChoiceFor(const OpDef& op, const OpCall& call) const {
   KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
   if (op.name == "fused") AllowAllInPlace(call, choice);
-  if (!IsCpu(hardware_) && AddsFirst(op, call)) choice.in_place = {{0, kAddedInput}};
+  if (!IsCpu(hardware_) && !eager_ && AddsFirst(op, call)) choice.in_place = {{0, kAddedInput}};
   workspaces_.Set(op, call, choice);
   choice.efficiency = EfficiencyOf(op, call);
   choice.extra_s = Fp8CastSeconds(op, call);
