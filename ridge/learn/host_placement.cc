@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 
 #include "ridge/core/glob.h"
 #include "ridge/core/split.h"
@@ -61,16 +62,18 @@ Result<std::vector<std::string>> PlacedParameters(const std::vector<std::string>
 std::vector<std::string> TablesOf(const Graph& forward) {
   const GraphUses uses(forward);
   std::vector<ValueId> tables;
-  for (size_t v = 0; v < forward.values().size(); ++v) {
-    const auto id = static_cast<ValueId>(v);
-    if (forward.value(id).kind != ValueKind::kParameter || !uses.OnlyNodesRead(id)) continue;
+  std::vector<bool> read_otherwise(forward.values().size());
+  for (const ValueId id : forward.ValuesOfKind(ValueKind::kParameter)) {
     const auto readers = uses.ReadersOf(id);
-    const bool is_table = std::all_of(readers.begin(), readers.end(),
-                                      [&](NodeId n) { return LooksUp(forward.node(n), id); });
-    if (is_table && !readers.empty()) tables.push_back(id);
+    const auto looks_up = [&](NodeId n) { return LooksUp(forward.node(n), id); };
+    if (!uses.OnlyNodesRead(id) || std::none_of(readers.begin(), readers.end(), looks_up)) continue;
+    read_otherwise[static_cast<size_t>(id)] =
+        !std::all_of(readers.begin(), readers.end(), looks_up);
+    tables.push_back(id);
   }
   std::stable_sort(tables.begin(), tables.end(), [&](ValueId a, ValueId b) {
-    return forward.type(a).bytes() > forward.type(b).bytes();
+    return std::tuple(read_otherwise[static_cast<size_t>(a)], -forward.type(a).bytes()) <
+           std::tuple(read_otherwise[static_cast<size_t>(b)], -forward.type(b).bytes());
   });
   std::vector<std::string> names;
   for (const ValueId id : tables) names.push_back(forward.value(id).name);

@@ -22,7 +22,8 @@ Result<std::vector<std::string>> ParsePlace(const std::vector<std::string>& text
 Result<std::vector<std::string>> PlacedParameters(const std::vector<std::string>& texts,
                                                   const Graph& forward);
 
-// Parameters that nodes only look rows up in, largest first.
+// Parameters that nodes look rows up in, largest first; behind them those that other nodes read,
+// too, such as a tied head, for whom a copy crosses in each step.
 std::vector<std::string> TablesOf(const Graph& forward);
 
 }  // namespace ridge

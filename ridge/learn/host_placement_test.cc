@@ -33,8 +33,8 @@ TEST(HostPlacement, PatternsNameParameters) {
             "large.weight, tied.weight. hint: --place 'small.*=cpu'");
 }
 
-TEST(HostPlacement, TablesAreWhatOnlyLookUpsReadLargestFirst) {
-  EXPECT_EQ(TablesOf(Net()), (Names{"large.weight", "small.weight"}));
+TEST(HostPlacement, TablesAreWhatIsLookedUpLargestFirstAndTiedOnesLast) {
+  EXPECT_EQ(TablesOf(Net()), (Names{"large.weight", "small.weight", "tied.weight"}));
 }
 
 TEST(HostPlacement, OtherTextsAreRefused) {

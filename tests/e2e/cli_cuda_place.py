@@ -100,6 +100,13 @@ class Place(RidgeTest):
         with open(self.path("run/options.json")) as file:
             self.assertEqual(json.load(file)["place"], ["tok.weight=cpu"])
 
+    # Tables for which a copy crosses in each step come last.
+    def test_auto_places_a_tied_head_where_nothing_else_makes_room(self):
+        tied = ["gpt:layers=1,hidden=64,heads=2,vocab=8192,context=8,tied=1", "--batch", "2"]
+        run = self.train_on_gpu("run", *tied, "--device-memory", "8MiB", "--place", "auto")
+        self.assertEqual(run["device_bytes"]["verdict"], "proven")
+        self.assertEqual(self.read_json("run/options.json")["place"], ["tok.weight=cpu"])
+
     def test_evaluations_and_predictions_keep_on_the_host_what_the_run_has_there(self):
         """Of a table of 16 MiB, which the GPU has no memory for by then."""
         with open(self.path("net.ridge"), "w") as file:
