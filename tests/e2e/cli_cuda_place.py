@@ -102,8 +102,8 @@ class Place(RidgeTest):
 
     # Tables for which a copy crosses in each step come last.
     def test_auto_places_a_tied_head_where_nothing_else_makes_room(self):
-        tied = ["gpt:layers=1,hidden=64,heads=2,vocab=8192,context=8,tied=1", "--batch", "2"]
-        run = self.train_on_gpu("run", *tied, "--device-memory", "8MiB", "--place", "auto")
+        tied = ["gpt:layers=1,hidden=64,heads=2,vocab=16384,context=8,tied=1", "--batch", "2"]
+        run = self.train_on_gpu("run", *tied, "--device-memory", "20MiB", "--place", "auto")
         self.assertEqual(run["device_bytes"]["verdict"], "proven")
         self.assertEqual(self.read_json("run/options.json")["place"], ["tok.weight=cpu"])
 
