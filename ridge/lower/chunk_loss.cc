@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
+#include <utility>
 
 #include "ridge/graph/axes.h"
 #include "ridge/graph/passes/passes.h"
@@ -64,8 +64,8 @@ class Region {
   bool Find(const Node& loss) {
     const Dims& dims = graph_.type(loss.inputs[0]).dims;
     const auto first = std::find_if(dims.begin(), dims.end(), [](int64_t d) { return d > 1; });
-    if (first >= dims.end() - 1) return false;
     elements_ = graph_.type(loss.inputs[0]).elements();
+    if (first >= dims.end() - 1 || elements_ == 0) return false;
     logits_ = FromProduct({loss.inputs[0], static_cast<int>(first - dims.begin())});
     if (logits_.value == kNoValue) return false;
     waiting_ = {logits_};
