@@ -375,6 +375,23 @@ class Cuda(RidgeTest):
                    if "attention" in node["op"]}
         self.assertEqual(kernels, {"cudnn.attention", "cudnn.attention_grad"})
 
+    def test_inputs_that_no_step_reads_are_not_filled(self):
+        self.write("net.ridge", "graph net\n"
+                   "  x = input f32[batch=4,8]\n  label = input i64[batch=4]\n"
+                   "  unread = input f32[batch=4]\n  other = input f32[batch=4]\n"
+                   "  w = parameter f32[8,3] init=normal(0.1)\n  logits = matmul(x, w)\n"
+                   "  losses = softmax_cross_entropy(logits, label)\n"
+                   "  loss = reduce_mean(losses)\n"
+                   "  twice = add(other, other)\n"
+                   "  output loss\n  output logits\n  output twice\n")
+        for precision in "f32", "bf16":
+            out = f"gpu_{precision}"
+            self.train_on_gpu(out, "net.ridge", "--batch", "4", "--precision", precision)
+            words = ["eval", out, "--data", "synthetic"]
+            on_gpu = self.ok(*words, "--device", "cuda", env=FAKE_GPU)
+            on_cpu = self.ok(*words, "--device", "cpu")
+            self.assertEqual(on_gpu.splitlines()[0], on_cpu.splitlines()[0])
+
     def test_a_gpu_that_is_not_there_is_named(self):
         for words, sentence in [
                 (("--device", "cuda:1"), "there is no cuda:1: the driver shows 1 GPU. hint: cuda:0"),
