@@ -177,11 +177,11 @@ def profile_of(folder, name):
 def record_of(folder):
     steps = steps_of(folder)
     doctor = read(os.path.join(folder, "doctor.json")) or {}
-    libraries = {name: (read(os.path.join(folder, f"train_{name}/summary.json")) or {}).get("libraries")
-                 for name in steps}
+    runs = [read(os.path.join(folder, f"train_{name}/summary.json")) for name in steps]
+    run = next((run for run in runs if run), {})
     return {"what": "tools/gpu_check.sh", "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": {name: doctor.get(name) for name in ("ridge", "system", "cpu", "cuda")},
-            "libraries": next((list_ for list_ in libraries.values() if list_), []),
+            "libraries": run.get("libraries", []), "library_paths": run.get("library_paths", []),
             "device": read(os.path.join(folder, "bench_device.json")), "parts": parts_of(folder),
             "targets": all_targets(folder), "promises": [promise(step) for step in steps.values()],
             "steps": list(steps.values()),
