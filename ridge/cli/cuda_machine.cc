@@ -127,6 +127,13 @@ std::unique_ptr<CounterSource> OpenCounters(const cuda::CudaDevice& device, int 
   return std::move(*nvml);
 }
 
+std::optional<std::string> CatalogIdOf(const OpenedMachine& opened) {
+  const cuda::GpuFacts& gpu = static_cast<cuda::CudaDevice&>(*opened.device).gpu();
+  const std::optional<Hardware> hardware = HardwareOfDriver(gpu.name, gpu.memory_bytes);
+  if (!hardware) return std::nullopt;
+  return hardware->id;
+}
+
 Result<std::unique_ptr<Backend>> MakeTf32Backend(const OpenedMachine& opened) {
   auto& device = static_cast<cuda::CudaDevice&>(*opened.device);
   RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,

@@ -353,6 +353,13 @@ class Cuda(RidgeTest):
             self.assertEqual(self.ridge("plan", *model, "--device", "cuda", "--why", "determinism", "-q",
                                         env=FAKE_GPU).stdout, f"Determinism  {text}\n")
 
+    def test_what_equal_bits_cost_on_a_gpu_of_the_catalog_is_on_record(self):
+        words = ["plan", "cnn", "--batch", "2", "--precision", "bf16", "--why", "determinism", "-q"]
+        done = self.ridge(*words, "--device", "cuda", env={
+            **FAKE_GPU, "RIDGE_FAKE_CUDA_NAME": "NVIDIA H200", "RIDGE_FAKE_CUDA_BYTES": "150108897280"})
+        self.assertIn("what equal bits in every run cost on h200-sxm\n", done.stdout, done.stderr)
+        self.assertEqual(done.stdout, self.ok(*words, "--on", "h200-sxm"))
+
     def test_a_trace_has_the_copies_of_batches_beside_the_nodes(self):
         done = self.train("--device", "cuda", "--batch", "8", "--trace", "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
