@@ -152,19 +152,20 @@ part 60 beside_cpu beside_cpu "$small"
 part 120 bench_device kept bench_device.json "$bin/ridge" bench device --device cuda --dry-run --json
 timed=()
 for model in $MODELS; do
-  step=("$bin/ridge" bench step "${model%%:*}" --batch "${model##*:}" --precision "$PRECISION" --device cuda --json)
-  timed+=("$out/step_${model%%:*}.json")
-  part 60 "warm_${model%%:*}" "${step[@]}" --steps 1  # its kernels are compiled
-  part 60 "bench_${model%%:*}" kept "step_${model%%:*}.json" "${step[@]}" --steps "$STEPS"
-  part 120 "train_${model%%:*}" trained "${model%%:*}" "${model%%:*}" --batch "${model##*:}" --precision "$PRECISION"
-  part 60 "profile_${model%%:*}" kept "profile_${model%%:*}.json" "$bin/ridge" profile "${model%%:*}" \
-    --batch "${model##*:}" --precision "$PRECISION" --device cuda --json
+  name=${model/:/_}
+  job=("${model%%:*}" --batch "${model##*:}" --precision "$PRECISION")
+  step=("$bin/ridge" bench step "${job[@]}" --device cuda --json)
+  timed+=("$out/step_$name.json")
+  part 60 "warm_$name" "${step[@]}" --steps 1  # its kernels are compiled
+  part 60 "bench_$name" kept "step_$name.json" "${step[@]}" --steps "$STEPS"
+  part 120 "train_$name" trained "$name" "${job[@]}"
+  part 60 "profile_$name" kept "profile_$name.json" "$bin/ridge" profile "${job[@]}" --device cuda --json
 done
 part 20 promises python3 "$here/gpu_judge.py" promises "${timed[@]}"
 if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
   for model in $MODELS; do
     for mode in eager compile; do
-      part 120 "peer_${model%%:*}_$mode" "$PEER" "$peer_script" "${model%%:*}" \
+      part 120 "peer_${model/:/_}_$mode" "$PEER" "$peer_script" "${model%%:*}" \
         "${model##*:}" "$mode" "$STEPS"
     done
   done

@@ -5,8 +5,9 @@
   gpu_judge.py targets FOLDER    each target: met, missed, or why nobody knows
   gpu_judge.py record FOLDER     all of it as FOLDER/record.json, for bench/results
 
-FOLDER has what the check wrote: step_MODEL.json of `ridge bench step`, train_MODEL of `ridge train`,
-peer_MODEL_MODE.log of PyTorch, profile_MODEL.json, bench_device.json, doctor.json and the summary.
+FOLDER has what the check wrote: step_NAME.json of `ridge bench step`, train_NAME of `ridge train`,
+peer_NAME_MODE.log of PyTorch, profile_NAME.json, bench_device.json, doctor.json and the summary.
+NAME is MODEL_BATCH.
 """
 import glob
 import json
@@ -72,9 +73,9 @@ def judge_promises(names):
     return 0 if len(rows) == len(names) and all(row["kept"] for row in rows) else 1
 
 
-def peers_of(folder, model):
+def peers_of(folder, name):
     """What each mode of the peer told."""
-    logs = sorted(glob.glob(os.path.join(folder, f"peer_{model}_*.log")))
+    logs = sorted(glob.glob(os.path.join(folder, f"peer_{name}_*.log")))
     return [told for told in map(last_json, logs) if told is not None]
 
 

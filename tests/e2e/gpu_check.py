@@ -10,8 +10,8 @@ import unittest
 from _ridge import FAKE_GPU, RIDGE, SOURCE, RidgeTest, environment
 
 SMALL = "mlp:hidden=8,layers=1,inputs=12,classes=3"
-PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "warm_mlp",
-         "bench_mlp", "train_mlp", "profile_mlp", "promises", "targets", "record"]
+PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "warm_mlp_8",
+         "bench_mlp_8", "train_mlp_8", "profile_mlp_8", "promises", "targets", "record"]
 
 
 class GpuCheck(RidgeTest):
@@ -47,15 +47,15 @@ class GpuCheck(RidgeTest):
         self.assertRegex(self.log("promises"), r"^mlp 8: \d+ MiB, planned [+-]\d\.\d%, proven; .* ms a step, "
                                                r"planned .*%\n$")
         self.assertEqual(self.read_json("out/bench_device.json")["name"], "Test GPU 0")
-        self.assertIn("planned", self.read_json("out/step_mlp.json"))
+        self.assertIn("planned", self.read_json("out/step_mlp_8.json"))
         self.assertRegex(self.log("targets"), r"mlp 8 +speed of the faster peer +at least 1.0 x +- +peer not "
                                               r"available\n")
         record = self.read_json("out/record.json")
         self.assertEqual(record["device"]["name"], "Test GPU 0")
         self.assertEqual(record["machine"]["cuda"]["answer"]["version"], "13.0")
         self.assertEqual([step["batch"] for step in record["steps"]], [8])
-        self.assertIsNotNone(record["train"]["mlp"]["input_wait"])
-        self.assertTrue(record["profile"]["mlp"]["groups"])
+        self.assertIsNotNone(record["train"]["mlp_8"]["input_wait"])
+        self.assertTrue(record["profile"]["mlp_8"]["groups"])
 
     def judge(self, *words, **limits):
         """What gpu_judge.py of the installed ridge says: its exit code and its lines."""
@@ -88,14 +88,14 @@ class GpuCheck(RidgeTest):
 
     def measured(self, input_wait=0.01, peers=(("eager", 2000, 2000), ("compile", 1100, 1300)), **told):
         """A folder with what was measured of gpt2."""
-        os.makedirs(self.path("out/train_gpt2"), exist_ok=True)
-        self.write("out/summary", "doctor: exit 0, 1 s\nranks: not run, one GPU is here\nbench_gpt2: exit 0, 7 s\n")
-        self.write("out/step_gpt2.json", json.dumps(self.told("gpt2", **told)))
+        os.makedirs(self.path("out/train_gpt2_8"), exist_ok=True)
+        self.write("out/summary", "doctor: exit 0, 1 s\nranks: not run, one GPU is here\nbench_gpt2_8: exit 0, 7 s\n")
+        self.write("out/step_gpt2_8.json", json.dumps(self.told("gpt2", **told)))
         rows = [{"step": 50, "input_wait": 0.5}, {"step": 100, "input_wait": input_wait}]
-        self.write("out/train_gpt2/metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        self.write("out/train_gpt2_8/metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         for mode, ms, mib in peers:
             peer = {"mode": mode, "ms_med": ms, "used_mb": mib}
-            self.write(f"out/peer_gpt2_{mode}.log", f"a warning of PyTorch's\n{json.dumps(peer)}\n")
+            self.write(f"out/peer_gpt2_8_{mode}.log", f"a warning of PyTorch's\n{json.dumps(peer)}\n")
 
     def targets(self):
         """The verdict of each target, and the last line."""
@@ -118,34 +118,40 @@ class GpuCheck(RidgeTest):
             self.assertEqual([name for name in names if verdicts[name] != "met"], [missed])
             self.assertEqual(last, "4 targets met, 1 missed, 0 not known")
 
+    def test_batches_of_a_model_are_judged_each_by_itself(self):
+        self.measured()
+        shutil.copy(self.path("out/step_gpt2_8.json"), self.path("out/step_gpt2_80.json"))
+        text = self.judge("targets", "out")[1]
+        self.assertTrue(text.endswith("\n7 targets met, 0 missed, 3 not known\n"), text)
+
     def test_a_target_that_nothing_was_measured_of_says_why(self):
         self.measured(peers=())
-        os.remove(self.path("out/train_gpt2/metrics.jsonl"))
+        os.remove(self.path("out/train_gpt2_8/metrics.jsonl"))
         verdicts, last = self.targets()
         self.assertEqual(list(verdicts.values()), ["peer not available", "peer not available", "met",
                                                    "not measured", "met"])
         self.assertEqual(last, "2 targets met, 0 missed, 3 not known")
-        os.rename(self.path("out/step_gpt2.json"), self.path("out/step_bert.json"))
+        os.rename(self.path("out/step_gpt2_8.json"), self.path("out/step_bert_8.json"))
         self.assertEqual(self.targets()[0]["model FLOPs of the peak"], "not measured")
 
     def test_the_record_has_all_that_was_measured(self):
         self.measured(step_s=1.06)
-        for name, told in [("bench_device", {"name": "Test GPU 0"}), ("profile_gpt2", {"groups": [1], "nodes": [2]}),
+        for name, told in [("bench_device", {"name": "Test GPU 0"}), ("profile_gpt2_8", {"groups": [1], "nodes": [2]}),
                            ("doctor", {"cuda": {"driver": "580.95"}, "threads": 2})]:
             self.write(f"out/{name}.json", json.dumps(told))
-        self.write("out/train_gpt2/summary.json", json.dumps({"libraries": ["NVRTC 13.0"]}))
+        self.write("out/train_gpt2_8/summary.json", json.dumps({"libraries": ["NVRTC 13.0"]}))
         self.assertEqual(self.judge("record", "out")[0], 0)
         record = self.read_json("out/record.json")
         self.assertEqual(record["machine"]["cuda"], {"driver": "580.95"})
         self.assertEqual((record["libraries"], record["device"]), (["NVRTC 13.0"], {"name": "Test GPU 0"}))
-        self.assertEqual(record["profile"], {"gpt2": {"groups": [1]}})
+        self.assertEqual(record["profile"], {"gpt2_8": {"groups": [1]}})
         self.assertEqual(record["parts"], {"doctor": {"exit": 0, "seconds": 1},
-                                           "bench_gpt2": {"exit": 0, "seconds": 7}})
-        self.assertEqual(record["bytes"]["gpt2"][1], {"part": "arena", "planned": 1, "measured": 1})
+                                           "bench_gpt2_8": {"exit": 0, "seconds": 7}})
+        self.assertEqual(record["bytes"]["gpt2_8"][1], {"part": "arena", "planned": 1, "measured": 1})
         self.assertEqual([row["verdict"] for row in record["targets"]], ["met", "met", "missed", "met", "met"])
         self.assertEqual([row["kept"] for row in record["promises"]], [True])
         self.assertEqual([peer["mode"] for peer in record["peers"]], ["compile", "eager"])
-        self.assertEqual(record["train"]["gpt2"]["input_wait"], 0.01)
+        self.assertEqual(record["train"]["gpt2_8"]["input_wait"], 0.01)
 
 
 if __name__ == "__main__":
