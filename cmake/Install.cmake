@@ -3,7 +3,7 @@
 
 install(FILES LICENSE DESTINATION share/doc/ridge)
 # What a GPU can tell, with the program of PyTorch beside which it is timed.
-install(PROGRAMS tools/gpu_check.sh DESTINATION share/ridge)
+install(PROGRAMS tools/gpu_check.sh tools/gpu_judge.py DESTINATION share/ridge)
 install(FILES bench/peers/bench_gpu_torch.py DESTINATION share/ridge)
 
 if(TARGET ridge)

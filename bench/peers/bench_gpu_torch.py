@@ -54,6 +54,7 @@ def build():
                     attention_probs_dropout_prob=0, num_labels=2, attn_implementation='sdpa'))
             def forward(self, t): return self.m(input_ids=t).logits
         return Bert(), (torch.randint(0, 30522, (batch, 128), device='cuda'),), torch.randint(0, 2, (batch,), device='cuda')
+    if name != 'resnet50': sys.exit(f'{name}: no such model here')
     import torchvision
     x = torch.randn(batch, 3, 224, 224, device='cuda').to(memory_format=torch.channels_last)
     return torchvision.models.resnet50(), (x,), torch.randint(0, 1000, (batch,), device='cuda')

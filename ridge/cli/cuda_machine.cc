@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <filesystem>
 
 #include "ridge/backend/cuda/cuda_backend.h"
 #include "ridge/backend/cuda/gpu_bytes.h"
@@ -77,6 +78,25 @@ PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes
   return known;
 }
 
+// "/usr/lib/libcuda.so.580.95.05" of the link libcuda.so.1.
+std::string RealPath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
+void ListLibraries(cuda::CudaDevice& device, const cuda::KernelCompiler& compiler,
+                   const cuda::KernelLibraries& libraries, Machine& machine) {
+  const auto add = [&](std::string version, const std::string& path) {
+    machine.libraries.push_back(std::move(version));
+    machine.library_paths.push_back(RealPath(path));
+  };
+  const cuda::Driver& driver = device.context().driver();
+  add(kDriverLibrary + cuda::CudaVersionText(driver.version), driver.path);
+  add("NVRTC " + compiler.nvrtc().version(), compiler.nvrtc().path());
+  for (const auto& library : libraries) add(library->version(), library->path());
+}
+
 int64_t LimitBytes(const DeviceMemory& most, int64_t held, int64_t free) {
   if (most.bytes > 0) return most.bytes;
   return held + static_cast<int64_t>(most.fraction * static_cast<double>(free));
@@ -107,6 +127,13 @@ std::unique_ptr<CounterSource> OpenCounters(const cuda::CudaDevice& device, int 
   return std::move(*nvml);
 }
 
+std::optional<std::string> CatalogIdOf(const OpenedMachine& opened) {
+  const cuda::GpuFacts& gpu = static_cast<cuda::CudaDevice&>(*opened.device).gpu();
+  const std::optional<Hardware> hardware = HardwareOfDriver(gpu.name, gpu.memory_bytes);
+  if (!hardware) return std::nullopt;
+  return hardware->id;
+}
+
 Result<std::unique_ptr<Backend>> MakeTf32Backend(const OpenedMachine& opened) {
   auto& device = static_cast<cuda::CudaDevice&>(*opened.device);
   RIDGE_ASSIGN_OR_RETURN(cuda::KernelCompiler compiler,
@@ -130,8 +157,7 @@ Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
       cuda::KernelLibraries libraries,
       cuda::OpenLibraries(*device, cuda::SearchForToolkit(), say, request.libraries));
   OpenedMachine opened;
-  opened.machine.libraries = {"NVRTC " + gpu.compiler.nvrtc().version()};
-  for (const auto& library : libraries) opened.machine.libraries.push_back(library->version());
+  ListLibraries(*device, gpu.compiler, libraries, opened.machine);
   if (request.counters) opened.counters = OpenCounters(*device, ordinal, say);
   RIDGE_ASSIGN_OR_RETURN(const int64_t free, device->FreeBytes());
   const int64_t held = device->gpu().memory_bytes - free;

@@ -1,6 +1,7 @@
 // A GPU as the machine that a verb plans for and runs on.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "ridge/backend/cuda/kernel_compiler.h"
@@ -31,6 +32,9 @@ struct CudaMachineRequest {
   std::string launch = "graph";  // --kernel-launch
   bool counters = false;         // for Machine::counters
 };
+
+// The GPU's entry in the catalog: "h200-sxm".  REQUIRES: OpenCudaMachine made it.
+std::optional<std::string> CatalogIdOf(const OpenedMachine& opened);
 
 // Kernels of the same GPU, whose products of f32 are rounded to TF32.  `opened` outlives them.
 // REQUIRES: OpenCudaMachine made it.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ridge/cli/config_file.h"
+#include "ridge/cli/cuda_machine.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/levers.h"
@@ -110,13 +111,29 @@ std::string WhyText(const Program& program, const std::string& what) {
   return text;
 }
 
+// cuDNN offers a GPU that is here deterministic engines alone: what is on record of its kind tells
+// the others.
+Result<std::string> DeterminismOf(const DevicePlan& plan, const PlanVerb& verb,
+                                  const Terminal& terminal) {
+  std::optional<std::string> kind;
+  if (plan.opened.machine.is_here() && OtherEnginesUntold(plan.run.job.program))
+    kind = CatalogIdOf(plan.opened);
+  if (!kind) return DeterminismReport(Summary(plan), terminal);
+  PlanVerb of_kind = verb;
+  of_kind.on = kind;
+  RIDGE_ASSIGN_OR_RETURN(const int64_t count, ParseDevices(verb.train.options.devices));
+  const Result<DevicePlan> known = PlanOn(*kind, of_kind, count, BatchOf(verb.train, count));
+  return DeterminismReport(Summary(known.ok() ? *known : plan), terminal);
+}
+
 // What --why asks of a plan; an empty text where it has no such operator or node.
-Result<std::string> WhyReport(const DevicePlan& plan, const std::string& what,
+Result<std::string> WhyReport(const DevicePlan& plan, const PlanVerb& verb,
                               const Terminal& terminal) {
+  const std::string& what = *verb.why;
   if (what == kSlices) return CandidatesReport(Summary(plan), terminal);
   if (what == kMemory) return PhasesReport(Summary(plan), terminal);
   if (what == kRules) return RulesReport(Summary(plan), terminal);
-  if (what == kDeterminism) return DeterminismReport(Summary(plan), terminal);
+  if (what == kDeterminism) return DeterminismOf(plan, verb, terminal);
   const RewriteRules& rules = plan.opened.machine.query().rules();
   if (what == kPrecision) return PrecisionReport(Summary(plan), rules, terminal);
   if (what == kPadding) return PaddingReport(Summary(plan), rules, terminal);
@@ -124,15 +141,15 @@ Result<std::string> WhyReport(const DevicePlan& plan, const std::string& what,
   return WhyText(plan.run.job.program, what);
 }
 
-Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
+Status PrintWhy(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                 const Terminal& terminal) {
   for (const DevicePlan& plan : plans) {
-    RIDGE_ASSIGN_OR_RETURN(const std::string text, WhyReport(plan, what, terminal));
+    RIDGE_ASSIGN_OR_RETURN(const std::string text, WhyReport(plan, verb, terminal));
     if (text.empty()) {
       return InvalidArgument(
           fmt::format("--why is '{}'; the plan has no such operator or node. hint: -v "
                       "lists them",
-                      what));
+                      *verb.why));
     }
     PrintData(text);
   }
@@ -144,7 +161,7 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
   if (verb.html)
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, PlanPage(Pages(plans, verb))));
   if (IsStandardOutput(verb.html)) return {};
-  if (verb.why) return PrintWhy(plans, *verb.why, terminal);
+  if (verb.why) return PrintWhy(plans, verb, terminal);
   if (verb.markdown) {
     PrintData(PlanMarkdown(Pages(plans, verb)));
   } else if (verb.json) {

@@ -89,6 +89,10 @@ bool RunsCudnn(const Program& program) {
 
 }  // namespace
 
+bool OtherEnginesUntold(const Program& program) {
+  return WorkspaceSourcesOf(program).empty() && RunsCudnn(program);
+}
+
 std::string DeterministicBytesText(const Program& program) {
   const int64_t more = DeterministicBytes(program);
   if (more == 0) return "the peak is no larger for it";
@@ -99,7 +103,7 @@ std::string DeterministicBytesText(const Program& program) {
 std::string DeterminismReport(const PlanSummary& plan, const Terminal& terminal) {
   const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program);
   std::string text = Styled("Determinism", Style::kBold, terminal) + "  ";
-  if (sources.empty() && RunsCudnn(*plan.program)) {
+  if (OtherEnginesUntold(*plan.program)) {
     return text +
            "cuDNN gives deterministic kernels alone here; what they cost is known of devices that "
            "are not here. hint: --on h200-sxm\n";

@@ -33,11 +33,16 @@ struct Compiled {
   int registers = 0, spilled_bytes = 0;
 };
 
+// The working folder where nobody says another.
+std::string SourceFolder() {
+  const char* const source = std::getenv("RIDGE_SOURCE_DIR");
+  return source == nullptr ? "." : source;
+}
+
 // The system's, else that of scripts/setup.sh --test-tools.
 Result<cuda::Nvrtc> OpenNvrtc() {
   cuda::LibrarySearch search = cuda::SearchForToolkit();
-  search.behind.push_back(std::string(std::getenv("RIDGE_SOURCE_DIR")) +
-                          "/build/deps/nvrtc/nvidia/cu13/lib");
+  search.behind.push_back(SourceFolder() + "/build/deps/nvrtc/nvidia/cu13/lib");
   return cuda::Nvrtc::Open(search);
 }
 
@@ -141,12 +146,11 @@ void CompileFor(size_t architecture, const cuda::Nvrtc& nvrtc,
               cubin->code.size());
 }
 
-std::string TablePath() {
-  return std::string(std::getenv("RIDGE_SOURCE_DIR")) + "/tests/cuda_text/registers.txt";
-}
+std::string TablePath() { return SourceFolder() + "/tests/cuda_text/registers.txt"; }
 
 RegisterTable ReadTable() {
   std::ifstream file(TablePath());
+  EXPECT_TRUE(file.is_open()) << TablePath() << " can't be read. hint: RIDGE_SOURCE_DIR=FOLDER";
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Result<RegisterTable> table = ParseRegisters(text);
   EXPECT_TRUE(table.ok()) << table.status().message();

@@ -353,6 +353,13 @@ class Cuda(RidgeTest):
             self.assertEqual(self.ridge("plan", *model, "--device", "cuda", "--why", "determinism", "-q",
                                         env=FAKE_GPU).stdout, f"Determinism  {text}\n")
 
+    def test_what_equal_bits_cost_on_a_gpu_of_the_catalog_is_on_record(self):
+        words = ["plan", "cnn", "--batch", "2", "--precision", "bf16", "--why", "determinism", "-q"]
+        done = self.ridge(*words, "--device", "cuda", env={
+            **FAKE_GPU, "RIDGE_FAKE_CUDA_NAME": "NVIDIA H200", "RIDGE_FAKE_CUDA_BYTES": "150108897280"})
+        self.assertIn("what equal bits in every run cost on h200-sxm\n", done.stdout, done.stderr)
+        self.assertEqual(done.stdout, self.ok(*words, "--on", "h200-sxm"))
+
     def test_a_trace_has_the_copies_of_batches_beside_the_nodes(self):
         done = self.train("--device", "cuda", "--batch", "8", "--trace", "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -374,6 +381,23 @@ class Cuda(RidgeTest):
         kernels = {node["kernel"].split("/")[0] for node in json.loads(done.stdout)["nodes"]
                    if "attention" in node["op"]}
         self.assertEqual(kernels, {"cudnn.attention", "cudnn.attention_grad"})
+
+    def test_inputs_that_no_step_reads_are_not_filled(self):
+        self.write("net.ridge", "graph net\n"
+                   "  x = input f32[batch=4,8]\n  label = input i64[batch=4]\n"
+                   "  unread = input f32[batch=4]\n  other = input f32[batch=4]\n"
+                   "  w = parameter f32[8,3] init=normal(0.1)\n  logits = matmul(x, w)\n"
+                   "  losses = softmax_cross_entropy(logits, label)\n"
+                   "  loss = reduce_mean(losses)\n"
+                   "  twice = add(other, other)\n"
+                   "  output loss\n  output logits\n  output twice\n")
+        for precision in "f32", "bf16":
+            out = f"gpu_{precision}"
+            self.train_on_gpu(out, "net.ridge", "--batch", "4", "--precision", precision)
+            words = ["eval", out, "--data", "synthetic"]
+            on_gpu = self.ok(*words, "--device", "cuda", env=FAKE_GPU)
+            on_cpu = self.ok(*words, "--device", "cpu")
+            self.assertEqual(on_gpu.splitlines()[0], on_cpu.splitlines()[0])
 
     def test_a_gpu_that_is_not_there_is_named(self):
         for words, sentence in [

@@ -5,7 +5,7 @@ import os
 import unittest
 
 from _overflows import NET, WithOverflows
-from _ridge import FAKE_GPU, RidgeTest
+from _ridge import FAKE_CUDA, FAKE_GPU, RidgeTest
 
 MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--batch", "4",
          "--device", "cuda"]
@@ -70,14 +70,20 @@ class Libraries(RidgeTest):
     def test_another_cudnn_is_named_and_refused(self):
         done = self.train(*MODEL, "--steps", "4", "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path("run/summary.json")) as file:
-            self.assertEqual(json.load(file)["libraries"],
-                             ["NVRTC 13.0", "cuBLASLt 13.1.0", "cuDNN 9.19.0"])
+        summary = self.read_json("run/summary.json")
+        self.assertEqual(summary["libraries"],
+                         ["driver of CUDA 13.0", "NVRTC 13.0", "cuBLASLt 13.1.0", "cuDNN 9.19.0"])
+        self.assertEqual(summary["library_paths"],
+                         [os.path.realpath(os.path.join(FAKE_CUDA, name)) for name in (
+                             "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libcudnn.so.9")])
         other = self.train("--resume", "run", "--steps", "8", RIDGE_FAKE_CUDNN_VERSION="92001")
         self.assertEqual(other.returncode, 2, other.stderr)
         self.assertEqual(other.stderr.splitlines()[-1],
                          "ridge: run: resuming with cuDNN 9.20.1; the run has used cuDNN 9.19.0: "
                          "the result would not be bit-identical. hint: --allow-different")
+        newer = self.train("--resume", "run", "--steps", "8", RIDGE_FAKE_CUDA_VERSION="13010")
+        self.assertEqual(newer.returncode, 2, newer.stderr)
+        self.assertIn("driver of CUDA 13.1; the run has used driver of CUDA 13.0", newer.stderr)
         allowed = self.train("--resume", "run", "--steps", "8", "--allow-different",
                              RIDGE_FAKE_CUDNN_VERSION="92001")
         self.assertEqual(allowed.returncode, 0, allowed.stderr)

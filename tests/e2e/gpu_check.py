@@ -1,5 +1,5 @@
 """tools/gpu_check.sh of an installed ridge, on a driver that runs on the host: each part passes, and a plan
-that does not keep its promises fails."""
+that does not keep its promises fails; a target that is missed is said."""
 import json
 import os
 import re
@@ -10,8 +10,8 @@ import unittest
 from _ridge import FAKE_GPU, RIDGE, SOURCE, RidgeTest, environment
 
 SMALL = "mlp:hidden=8,layers=1,inputs=12,classes=3"
-PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "warm_mlp",
-         "bench_mlp", "promises"]
+PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "warm_mlp_8",
+         "bench_mlp_8", "train_mlp_8", "profile_mlp_8", "promises", "targets", "record"]
 
 
 class GpuCheck(RidgeTest):
@@ -20,13 +20,14 @@ class GpuCheck(RidgeTest):
         os.makedirs(self.path("share/ridge"))
         os.mkdir(self.path("bin"))
         os.symlink(os.path.abspath(RIDGE), self.path("bin/ridge"))
-        shutil.copy(os.path.join(SOURCE, "tools/gpu_check.sh"), self.path("share/ridge"))
+        for name in "gpu_check.sh", "gpu_judge.py":
+            shutil.copy(os.path.join(SOURCE, "tools", name), self.path("share/ridge"))
 
     def check(self, **variables):
         """The exit code, and the parts' own by name."""
         env = environment({**FAKE_GPU, "MODELS": "mlp:8", "SMALL": SMALL, "STEPS": "6",
                            "PRECISION": "f32", "PEER": "", "OUT": self.path("out"),
-                           "STEP_OFF": "", "FIRST_STEP_S": "", **variables})
+                           "STEP_OFF": "", "TRAIN_STEPS": "60", **variables})
         done = subprocess.run(["bash", self.path("share/ridge/gpu_check.sh")], cwd=self.folder,
                               env=env, text=True, capture_output=True, timeout=300, check=False)
         with open(self.path("out/summary")) as file:
@@ -44,33 +45,113 @@ class GpuCheck(RidgeTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(self.log("killed"), r"\nequal: ")
         self.assertRegex(self.log("promises"), r"^mlp 8: \d+ MiB, planned [+-]\d\.\d%, proven; .* ms a step, "
-                                               r"planned .*%; first step after [0-9.]+ s\n$")
+                                               r"planned .*%\n$")
         self.assertEqual(self.read_json("out/bench_device.json")["name"], "Test GPU 0")
-        self.assertIn("planned", self.read_json("out/step_mlp.json"))
+        self.assertIn("planned", self.read_json("out/step_mlp_8.json"))
+        self.assertRegex(self.log("targets"), r"mlp 8 +speed of the faster peer +at least 1.0 x +- +peer not "
+                                              r"available\n")
+        record = self.read_json("out/record.json")
+        self.assertEqual(record["device"]["name"], "Test GPU 0")
+        self.assertEqual(record["machine"]["cuda"]["answer"]["version"], "13.0")
+        self.assertEqual([step["batch"] for step in record["steps"]], [8])
+        self.assertIsNotNone(record["train"]["mlp_8"]["input_wait"])
+        self.assertTrue(record["profile"]["mlp_8"]["groups"])
 
-    def promises(self, told, **limits):
-        """The part's exit code and line, for what a model's timing told."""
-        with open(self.path("share/ridge/gpu_check.sh")) as file:
-            program = re.search(r"<<'PYTHON'\n(import json, os, sys\n.*?)\nPYTHON\n", file.read(),
-                                re.DOTALL)[1]
-        self.write("told.json", json.dumps(told))
-        env = environment({"BYTES_OFF": "0.02", "STEP_OFF": "0.1", "FIRST_STEP_S": "5", **limits})
-        done = subprocess.run(["python3", "-c", program, "told.json"], cwd=self.folder, env=env, text=True,
-                              capture_output=True, check=False)
+    def judge(self, *words, **limits):
+        """What gpu_judge.py of the installed ridge says: its exit code and its lines."""
+        done = subprocess.run(["python3", self.path("share/ridge/gpu_judge.py"), *words], cwd=self.folder,
+                              env=environment(limits), text=True, capture_output=True, check=False)
+        self.assertEqual(done.stderr, "")
         return done.returncode, done.stdout
 
+    def told(self, model="mlp", batch=8, peak_bytes=1000 << 20, step_s=1.0, first_step_s=1.0, verdict="proven"):
+        """What `ridge bench step --json` tells of a model."""
+        parts = {name: 1 for name in ("context", "arena", "kernels", "graphs", "staging")}
+        return {"model": model, "batch": batch, "planned": {"peak_bytes": 1000 << 20, "step_s": 1.0},
+                "measured": {"peak_bytes": peak_bytes, "step_s": step_s}, "ms_med": step_s * 1e3,
+                "flops_floor_s": 0.42, "first_step_s": first_step_s,
+                "device_bytes": {"verdict": verdict, "planned": parts, "measured": parts}}
+
+    def promises(self, told, **limits):
+        self.write("told.json", json.dumps(told))
+        return self.judge("promises", "told.json", **limits)
+
     def test_a_promise_that_is_not_kept_fails(self):
-        def told(peak_bytes=1000, step_s=1.0, first_step_s=1.0, verdict="proven"):
-            return {"model": "mlp", "batch": 8, "planned": {"peak_bytes": 1000, "step_s": 1.0},
-                    "measured": {"peak_bytes": peak_bytes, "step_s": step_s},
-                    "first_step_s": first_step_s, "device_bytes": {"verdict": verdict}}
-        self.assertEqual(self.promises(told()), (0, "mlp 8: 0 MiB, planned +0.0%, proven; 1e+03 ms a step, "
-                                                    "planned +0.0%; first step after 1.00 s\n"))
-        for broken in ({"peak_bytes": 1030}, {"peak_bytes": 970}, {"step_s": 1.2}, {"first_step_s": 5.1},
+        self.assertEqual(self.promises(self.told()), (0, "mlp 8: 1000 MiB, planned +0.0%, proven; 1e+03 ms "
+                                                         "a step, planned +0.0%\n"))
+        for broken in ({"peak_bytes": 1030 << 20}, {"peak_bytes": 970 << 20}, {"step_s": 1.2},
                        {"verdict": "leak"}):
-            code, line = self.promises(told(**broken))
+            code, line = self.promises(self.told(**broken))
             self.assertEqual((code, line.endswith(": not kept\n")), (1, True), line)
-        self.assertEqual(self.promises(told(step_s=9, first_step_s=9), STEP_OFF="", FIRST_STEP_S="")[0], 0)
+        self.assertEqual(self.promises(self.told(step_s=9), STEP_OFF="")[0], 0)
+        self.assertEqual(self.judge("promises", "nothing.json"), (1, "nothing.json: no measurement\n"))
+
+    def measured(self, input_wait=0.01, peers=(("eager", 2000, 2000), ("compile", 1100, 1300)), **told):
+        """A folder with what was measured of gpt2."""
+        os.makedirs(self.path("out/train_gpt2_8"), exist_ok=True)
+        self.write("out/summary", "doctor: exit 0, 1 s\nranks: not run, one GPU is here\nbench_gpt2_8: exit 0, 7 s\n")
+        self.write("out/step_gpt2_8.json", json.dumps(self.told("gpt2", **told)))
+        rows = [{"step": 50, "input_wait": 0.5}, {"step": 100, "input_wait": input_wait}]
+        self.write("out/train_gpt2_8/metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        for mode, ms, mib in peers:
+            peer = {"mode": mode, "ms_med": ms, "used_mb": mib}
+            self.write(f"out/peer_gpt2_8_{mode}.log", f"a warning of PyTorch's\n{json.dumps(peer)}\n")
+
+    def targets(self):
+        """The verdict of each target, and the last line."""
+        code, text = self.judge("targets", "out")
+        self.assertEqual(code, 0)
+        lines = text.splitlines()
+        at = lines[0].rindex("measured")
+        words = [re.split(r"  +", line[:at].strip())[1:2] + re.split(r"  +", line)[-1:] for line in lines[1:-1]]
+        return {target: verdict for target, verdict in words}, lines[-1]
+
+    def test_each_target_is_met_or_missed_and_none_fails(self):
+        names = ["speed of the faster peer", "memory of the peer", "model FLOPs of the peak", "wait for input",
+                 "first step, warm caches"]
+        self.measured()
+        self.assertEqual(self.targets(), (dict.fromkeys(names, "met"), "5 targets met, 0 missed, 0 not known"))
+        for missed, told in zip(names, [{"peers": [("compile", 990, 1300)]}, {"peak_bytes": 1050 << 20},
+                                        {"step_s": 1.06}, {"input_wait": 0.02}, {"first_step_s": 5.0}]):
+            self.measured(**told)
+            verdicts, last = self.targets()
+            self.assertEqual([name for name in names if verdicts[name] != "met"], [missed])
+            self.assertEqual(last, "4 targets met, 1 missed, 0 not known")
+
+    def test_batches_of_a_model_are_judged_each_by_itself(self):
+        self.measured()
+        shutil.copy(self.path("out/step_gpt2_8.json"), self.path("out/step_gpt2_80.json"))
+        text = self.judge("targets", "out")[1]
+        self.assertTrue(text.endswith("\n7 targets met, 0 missed, 3 not known\n"), text)
+
+    def test_a_target_that_nothing_was_measured_of_says_why(self):
+        self.measured(peers=())
+        os.remove(self.path("out/train_gpt2_8/metrics.jsonl"))
+        verdicts, last = self.targets()
+        self.assertEqual(list(verdicts.values()), ["peer not available", "peer not available", "met",
+                                                   "not measured", "met"])
+        self.assertEqual(last, "2 targets met, 0 missed, 3 not known")
+        os.rename(self.path("out/step_gpt2_8.json"), self.path("out/step_bert_8.json"))
+        self.assertEqual(self.targets()[0]["model FLOPs of the peak"], "not measured")
+
+    def test_the_record_has_all_that_was_measured(self):
+        self.measured(step_s=1.06)
+        for name, told in [("bench_device", {"name": "Test GPU 0"}), ("profile_gpt2_8", {"groups": [1], "nodes": [2]}),
+                           ("doctor", {"cuda": {"driver": "580.95"}, "threads": 2})]:
+            self.write(f"out/{name}.json", json.dumps(told))
+        self.write("out/train_gpt2_8/summary.json", json.dumps({"libraries": ["NVRTC 13.0"]}))
+        self.assertEqual(self.judge("record", "out")[0], 0)
+        record = self.read_json("out/record.json")
+        self.assertEqual(record["machine"]["cuda"], {"driver": "580.95"})
+        self.assertEqual((record["libraries"], record["device"]), (["NVRTC 13.0"], {"name": "Test GPU 0"}))
+        self.assertEqual(record["profile"], {"gpt2_8": {"groups": [1]}})
+        self.assertEqual(record["parts"], {"doctor": {"exit": 0, "seconds": 1},
+                                           "bench_gpt2_8": {"exit": 0, "seconds": 7}})
+        self.assertEqual(record["bytes"]["gpt2_8"][1], {"part": "arena", "planned": 1, "measured": 1})
+        self.assertEqual([row["verdict"] for row in record["targets"]], ["met", "met", "missed", "met", "met"])
+        self.assertEqual([row["kept"] for row in record["promises"]], [True])
+        self.assertEqual([peer["mode"] for peer in record["peers"]], ["compile", "eager"])
+        self.assertEqual(record["train"]["gpt2_8"]["input_wait"], 0.01)
 
 
 if __name__ == "__main__":

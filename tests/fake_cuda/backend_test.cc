@@ -150,16 +150,49 @@ TEST(LibrarySearch, ALibraryThatIsNowhereIsNamedWithItsWheel) {
             "RIDGE_CUDA_PATH to its folder");
 }
 
-TEST(LibrarySearch, TheWheelsOfTheActivePythonComeBeforeTheSystem) {
+// A library that the loader knows by no name of NVIDIA's.
+constexpr char kOther[] = RIDGE_FAKE_CUDA_FOLDER "/libridge_partial_cuda.so";
+
+// Where SearchForToolkit finds the library, as a path without dots.
+std::filesystem::path FoundAt(const std::string& soname) {
+  const auto library = cuda::OpenToolkitLibrary(cuda::SearchForToolkit(), "NVML", {soname}, "");
+  EXPECT_TRUE(library.ok()) << library.status().message();
+  return library.ok() ? std::filesystem::path(library->path).lexically_normal() : "";
+}
+
+// A virtual environment whose wheel has a library of that name.
+struct Wheel {
+  explicit Wheel(const std::string& name) : soname("lib" + name + "_of_a_wheel.so.13") {
+    const std::string lib = folder.File("lib/python3.11/site-packages/nvidia/cu13/lib");
+    std::filesystem::create_directories(lib);
+    path = std::filesystem::path(lib + "/" + soname).lexically_normal();
+    std::filesystem::copy(kOther, path);
+  }
   const TempFolder folder;
-  const std::string lib = folder.File("lib/python3.11/site-packages/nvidia/cu13/lib");
-  std::filesystem::create_directories(lib);
-  std::filesystem::copy(RIDGE_FAKE_CUDA_FOLDER "/libnvrtc.so.13", lib + "/libnvrtc.so.13");
-  const Variables variables(Settings{{"VIRTUAL_ENV", folder.File("")}});
-  const Result<cuda::Nvrtc> nvrtc = cuda::Nvrtc::Open();
-  ASSERT_TRUE(nvrtc.ok()) << nvrtc.status().message();
-  EXPECT_EQ(std::filesystem::path(nvrtc->path()).lexically_normal(),
-            std::filesystem::path(lib + "/libnvrtc.so.13").lexically_normal());
+  const std::string soname;
+  std::filesystem::path path;
+};
+
+TEST(LibrarySearch, TheWheelsOfTheActivePythonComeBeforeTheSystem) {
+  const Wheel wheel("first");
+  const Variables variables(Settings{{"VIRTUAL_ENV", wheel.folder.File("")}});
+  EXPECT_EQ(FoundAt(wheel.soname), wheel.path);
+}
+
+TEST(LibrarySearch, WhatTheProcessHasOpenComesBeforeTheWheels) {
+  ASSERT_TRUE(cuda::Nvrtc::Open(kFakeToolkit).ok());
+  const Wheel wheel("second");
+  std::filesystem::copy(kOther, wheel.path.parent_path() / "libnvrtc.so.13");
+  const Variables variables(Settings{{"VIRTUAL_ENV", wheel.folder.File("")}});
+  EXPECT_EQ(FoundAt("libnvrtc.so.13"), RIDGE_FAKE_CUDA_FOLDER "/libnvrtc.so.13");
+}
+
+TEST(LibrarySearch, ThePathOfTheUserComesBeforeWhatTheProcessHasOpen) {
+  ASSERT_TRUE(cuda::Nvrtc::Open(kFakeToolkit).ok());
+  const TempFolder folder;
+  std::filesystem::copy(kOther, folder.File("libnvrtc.so.13"));
+  const Variables variables(Settings{{"RIDGE_CUDA_PATH", folder.path()}});
+  EXPECT_EQ(FoundAt("libnvrtc.so.13"), folder.File("libnvrtc.so.13"));
 }
 
 }  // namespace

@@ -228,7 +228,8 @@ TEST(Cudnn, TheRealOneHasConvolutionsForAnH200) {
   const std::string device{std::istreambuf_iterator<char>(file), {}};
   cuda::LibrarySearch search = cuda::SearchForToolkit();
   // Before what the process has open: the fakes.
-  search.before.insert(search.before.end(), search.behind.begin(), search.behind.end());
+  for (const auto* more : {&search.middle, &search.behind})
+    search.before.insert(search.before.end(), more->begin(), more->end());
   const auto session = cuda::CudnnSession::Open(search, 90, device.c_str());
   if (!session.ok()) GTEST_SKIP() << "not on this machine: " << session.status().message();
   for (const char* name : {"conv", "conv_grad_input", "conv_grad_weight"}) {

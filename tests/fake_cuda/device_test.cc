@@ -146,9 +146,9 @@ TEST(CudaMemory, IsGivenBackAfterTheWorkOnIt) {
   FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "3000"}});
   for (int round = 0; round < 5; ++round) {
     const auto arena = Allocated(*gpu.device, kBytes);
-    gpu.device->copy_stream().Clear(arena->data(), kBytes);
+    gpu.device->stream(1).Clear(arena->data(), kBytes);
   }
-  const Status status = gpu.device->copy_stream().Synchronize();
+  const Status status = gpu.device->stream(1).Synchronize();
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
@@ -209,7 +209,7 @@ TEST(CudaStream, ACopyBehindTheEndIsAnErrorThatStays) {
 
 constexpr int kChunks = 12;
 
-// Uploads in chunks on the copy stream, reads on the compute stream; true if what was read is
+// Uploads in chunks on the second stream, reads on the first; true if what was read is
 // right.
 bool ReadsWhatWasUploaded(FakeGpu& gpu, bool waits, int64_t round) {
   const auto arena = Allocated(*gpu.device, kChunks * kBytes);
@@ -219,13 +219,13 @@ bool ReadsWhatWasUploaded(FakeGpu& gpu, bool waits, int64_t round) {
   const std::vector<int64_t> from = Numbers(1 + round);
   std::vector<int64_t> to(kCount);
   for (int chunk = 0; chunk < kChunks; ++chunk)
-    gpu.device->copy_stream().Upload(arena->data() + chunk * kBytes, from.data(), kBytes);
+    gpu.device->stream(1).Upload(arena->data() + chunk * kBytes, from.data(), kBytes);
   const auto uploaded = gpu.device->MakeEvent();
-  gpu.device->copy_stream().Record(*uploaded);
+  gpu.device->stream(1).Record(*uploaded);
   if (waits) compute.Wait(*uploaded);
   compute.Download(to.data(), arena->data() + (kChunks - 1) * kBytes, kBytes);
   EXPECT_TRUE(compute.Synchronize().ok());
-  EXPECT_TRUE(gpu.device->copy_stream().Synchronize().ok());
+  EXPECT_TRUE(gpu.device->stream(1).Synchronize().ok());
   return to == from;
 }
 

@@ -31,9 +31,9 @@ Status Move(CudaDevice& device, std::byte* at) {
   RIDGE_ASSIGN_OR_RETURN(const auto staging, device.AllocateStaging(kBytes));
   const auto copied = device.MakeEvent();
   std::memset(staging->data(), 1, kBytes);
-  device.copy_stream().Upload(at, staging->data(), kBytes);
-  device.copy_stream().Copy(at + kBytes, at, kBytes);
-  device.copy_stream().Record(*copied);
+  device.stream(1).Upload(at, staging->data(), kBytes);
+  device.stream(1).Copy(at + kBytes, at, kBytes);
+  device.stream(1).Record(*copied);
   Stream& stream = device.stream(0);
   stream.Wait(*copied);
   stream.Clear(at, kBytes);
@@ -214,7 +214,7 @@ TEST(CudaErrors, OfAKernelStayOnEveryStream) {
     EXPECT_EQ(stream.Synchronize().message(),
               "cuda:0: cuStreamSynchronize failed: CUDA_ERROR_LAUNCH_FAILED (719)");
   }
-  EXPECT_FALSE(gpu.device->communication_stream().Synchronize().ok());
+  EXPECT_FALSE(gpu.device->stream(1).Synchronize().ok());
   EXPECT_FALSE(gpu.device->Allocate(kBytes).ok());
 }
 

@@ -145,8 +145,13 @@ DriverCode cuDeviceGetName(char* name, int bytes, DeviceId device) {
   RIDGE_FAKE_BEGIN;
   const Gpu& gpu = *GpuOf(device);
   const int shown = TheState().settings().alike ? 0 : gpu.number;
-  std::snprintf(name, static_cast<size_t>(bytes), "Test GPU %d%s", shown,
-                gpu.slice ? " MIG 1g" : "");
+  const char* const given = std::getenv("RIDGE_FAKE_CUDA_NAME");
+  if (given != nullptr) {
+    std::snprintf(name, static_cast<size_t>(bytes), "%s", given);
+  } else {
+    std::snprintf(name, static_cast<size_t>(bytes), "Test GPU %d%s", shown,
+                  gpu.slice ? " MIG 1g" : "");
+  }
   return kOk;
 }
 

@@ -61,6 +61,8 @@ void ExpectNamed(const std::string& where, size_t inputs, const MakeKernel& make
     EXPECT_TRUE(status.message().starts_with(waits ? where + ": cuda:0: cu" : "cuda:0: cu"))
         << status.message();
     EXPECT_NE(status.message().find(kError), std::string::npos) << status.message();
+    EXPECT_EQ(status.message().find("--kernel-launch sync") == std::string::npos, waits);
+    EXPECT_NE(status.message().find("hint: "), std::string::npos) << status.message();
   }
 }
 

@@ -61,12 +61,9 @@ Status CudaDevice::FindPageBytes() {
 Status CudaDevice::MakeStreams(const CudaOptions& options) {
   for (int i = 0; i < options.compute_streams; ++i) {
     const bool records = options.records && i == 0;
-    RIDGE_ASSIGN_OR_RETURN(compute_.emplace_back(),
-                           CudaStream::Create(*context_, StreamPriority::kGreatest, records));
+    RIDGE_ASSIGN_OR_RETURN(streams_.emplace_back(), CudaStream::Create(*context_, records));
   }
-  RIDGE_ASSIGN_OR_RETURN(copy_, CudaStream::Create(*context_, StreamPriority::kLeast));
-  RIDGE_ASSIGN_OR_RETURN(communication_, CudaStream::Create(*context_, StreamPriority::kLeast));
-  clock_ = std::make_unique<CudaClock>(*context_, *compute_[0], options.clock_span_s);
+  clock_ = std::make_unique<CudaClock>(*context_, *streams_[0], options.clock_span_s);
   return context_->error();
 }
 

@@ -32,12 +32,8 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Memory>> AllocateStaging(int64_t bytes) override;
   // By the driver's count, with the contexts of all processes.
   std::optional<int64_t> used_bytes() override;
-  // Those for kernels.
-  int streams() const override { return static_cast<int>(compute_.size()); }
-  Stream& stream(int index) override { return *compute_[static_cast<size_t>(index)]; }
-  // For transfers beside the kernels, and for collectives; their priority is the least.
-  CudaStream& copy_stream() { return *copy_; }
-  CudaStream& communication_stream() { return *communication_; }
+  int streams() const override { return static_cast<int>(streams_.size()); }
+  Stream& stream(int index) override { return *streams_[static_cast<size_t>(index)]; }
   std::unique_ptr<Event> MakeEvent() override;
   void ForEachPart(int parts, PartFunction f) override;
 
@@ -54,8 +50,7 @@ class CudaDevice : public Device {
   const GpuFacts gpu_;
   const std::unique_ptr<CudaContext> context_;  // outlives what follows
   int64_t page_bytes_ = 0;
-  std::vector<std::unique_ptr<CudaStream>> compute_;
-  std::unique_ptr<CudaStream> copy_, communication_;
+  std::vector<std::unique_ptr<CudaStream>> streams_;
   std::unique_ptr<CudaClock> clock_;
 };
 

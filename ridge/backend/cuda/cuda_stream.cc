@@ -21,15 +21,13 @@ CudaEvent::~CudaEvent() {
 
 double CudaEvent::seconds() const { return clock_ == nullptr ? 0 : clock_->SecondsOf(*this); }
 
-Result<std::unique_ptr<CudaStream>> CudaStream::Create(CudaContext& context,
-                                                       StreamPriority priority, bool records) {
+Result<std::unique_ptr<CudaStream>> CudaStream::Create(CudaContext& context, bool records) {
   if (!context.Ready()) return context.error();
   int least = 0, greatest = 0;
   RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context, CtxGetStreamPriorityRange, &least, &greatest));
   std::unique_ptr<CudaStream> stream(new CudaStream(context, records));
   RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context, StreamCreateWithPriority, &stream->handle_,
-                                   kStreamNonBlocking,
-                                   priority == StreamPriority::kGreatest ? greatest : least));
+                                   kStreamNonBlocking, greatest));
   return stream;
 }
 

@@ -40,12 +40,10 @@ class CudaRecording : public Recording {
   GraphExecHandle handle_ = nullptr;
 };
 
-enum class StreamPriority { kLeast, kGreatest };
-
 class CudaStream : public Stream {
  public:
-  static Result<std::unique_ptr<CudaStream>> Create(CudaContext& context, StreamPriority priority,
-                                                    bool records = false);
+  // Of the greatest priority.
+  static Result<std::unique_ptr<CudaStream>> Create(CudaContext& context, bool records = false);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;

@@ -112,7 +112,7 @@ const char* HintFor(DriverCode code) {
     case DriverCode::kIllegalAddress:
     case DriverCode::kMisalignedAddress:
     case DriverCode::kInvalidAddressSpace:
-      return "--kernel-launch sync names the node, and compute-sanitizer the kernel";
+      return kHintSync;
     case DriverCode::kLaunchTimeout:
       return "use a GPU without a display: it has no limit of time";
     default:

@@ -14,6 +14,10 @@ inline constexpr int kLeastCuda = 13000;       // 1000 * major + 10 * minor
 inline constexpr char kLeastDriver[] = "580";  // the first that has it
 inline constexpr char kPathVariable[] = "RIDGE_CUDA_PATH";
 
+// Against a kernel that touches what is not its own.
+inline constexpr char kHintSync[] =
+    "--kernel-launch sync names the node, and compute-sanitizer the kernel";
+
 std::string CudaVersionText(int version);  // 13000 -> "13.0"
 
 // Where the library is looked for; the first hit counts.

@@ -60,6 +60,8 @@ void* OpenIn(const std::vector<std::string>& folders, const std::string& soname)
 
 void* Open(const LibrarySearch& search, const std::string& soname) {
   if (void* handle = OpenIn(search.before, soname)) return handle;
+  if (void* handle = ::dlopen(soname.c_str(), kMode | RTLD_NOLOAD)) return handle;
+  if (void* handle = OpenIn(search.middle, soname)) return handle;
   if (void* handle = ::dlopen(soname.c_str(), kMode)) return handle;
   return OpenIn(search.behind, soname);
 }
@@ -68,8 +70,9 @@ void* Open(const LibrarySearch& search, const std::string& soname) {
 
 LibrarySearch SearchForToolkit() {
   LibrarySearch search;
-  search.before = {Variable(kPathVariable), ProgramFolder(), ProgramFolder() + "/../lib/ridge"};
-  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) AddWheels(Variable(name), search.before);
+  search.before = {Variable(kPathVariable)};
+  search.middle = {ProgramFolder(), ProgramFolder() + "/../lib/ridge"};
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) AddWheels(Variable(name), search.middle);
   search.behind = {"/usr/local/cuda/lib64"};
   return search;
 }

@@ -1,7 +1,21 @@
 #include "ridge/backend/cuda/waiting_kernel.h"
 
+#include <utility>
+
+#include "ridge/backend/cuda/driver.h"
+
 namespace ridge::cuda {
 namespace {
+
+constexpr char kHintNamed[] = "compute-sanitizer names the kernel and the address";
+
+// The node is named already.
+std::string WithoutHintSync(std::string message) {
+  if (message.ends_with(kHintSync))
+    message.replace(message.size() - std::string_view(kHintSync).size(), std::string::npos,
+                    kHintNamed);
+  return message;
+}
 
 class WaitingKernel : public Kernel {
  public:
@@ -11,7 +25,8 @@ class WaitingKernel : public Kernel {
   Status Enqueue(Stream& stream, const KernelBuffers& buffers) override {
     Status status = kernel_->Enqueue(stream, buffers);
     if (status.ok()) status = stream.Synchronize();
-    return status.ok() ? status : Status(status.code(), where_ + ": " + status.message());
+    if (status.ok()) return status;
+    return Status(status.code(), where_ + ": " + WithoutHintSync(status.message()));
   }
 
  private:

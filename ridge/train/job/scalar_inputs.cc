@@ -33,10 +33,8 @@ BatchSpec AsPlanned(const Program& program, BatchSpec spec) {
   for (const PersistentValue& value : program.persistent) {
     if (value.kind == ValueKind::kInput) types.emplace(value.name, value.type.dtype);
   }
-  for (InputSpec& input : spec.inputs) {
-    if (const auto planned = types.find(input.name); planned != types.end())
-      input.type.dtype = planned->second;
-  }
+  std::erase_if(spec.inputs, [&](const InputSpec& input) { return !types.contains(input.name); });
+  for (InputSpec& input : spec.inputs) input.type.dtype = types.at(input.name);
   return spec;
 }
 

@@ -10,8 +10,8 @@
 
 namespace ridge {
 
-// The same inputs in the types that the program has them in: those that its steps would round first
-// are rounded as they are loaded (lower/narrow_inputs.h).
+// The inputs that a step of the program reads, in the types that it has them in: those that its
+// steps would round first are rounded as they are loaded (lower/narrow_inputs.h).
 BatchSpec AsPlanned(const Program& program, BatchSpec spec);
 
 // Pointers to both input slots of a StepPlan's inputs, in the order of the spec.

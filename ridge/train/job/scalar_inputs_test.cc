@@ -93,6 +93,25 @@ TEST_F(InputSlotsTest, ABatchIsRoundedAsACastWouldRoundIt) {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(rounded[i], FloatToF16(x[i])) << i;
 }
 
+// One that nothing reads, and one that only another output reads.
+TEST_F(InputSlotsTest, WhatNoStepReadsIsNotFilled) {
+  std::string text = kNet;
+  text.replace(text.find("  w ="), 0, "  unread = input f32[64]\n  other = input f32[64]\n");
+  text += "  twice = add(other, other)\n  output twice\n";
+  Result<Graph> graph = ParseGraph(text, "net.ridge");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  forward_ = std::move(*graph);
+  const JobData data = Open();
+  for (const char* precision : {"f32", "bf16"}) {
+    PlannedJob job = Plan(precision, &data);
+    const BatchSpec spec = AsPlanned(job.program, data.train_spec);
+    EXPECT_EQ(spec.inputs.size(), 2u) << TypesOf(spec);
+    auto executor = Executor::Create(std::move(job.program), *machine_.get().backend);
+    ASSERT_TRUE(executor.ok()) << executor.status().message();
+    Load(data, spec, InputSlots(**executor, spec));
+  }
+}
+
 // A sample that was copied into its slot needs room of its own when it is rounded.
 TEST_F(InputSlotsTest, ThePlanHasTheRoomOfSamplesThatAreRounded) {
   const JobData data = Open();

@@ -731,6 +731,7 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.ridge_version = kRidgeVersion;
   summary.device = machine_.profile.name;
   summary.libraries = machine_.libraries;
+  summary.library_paths = machine_.library_paths;
   summary.threads = machine_.threads();
   return Status();
 }

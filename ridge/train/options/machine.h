@@ -23,6 +23,9 @@ class VirtualCompute;
 // When gradients cross to other ranks: behind the step, beside it, or as the plan says is faster.
 enum class GradientOverlap { kOff, kOn, kPlanned };
 
+// How the entry of a GPU's driver in Machine::libraries begins.
+inline constexpr char kDriverLibrary[] = "driver of CUDA ";
+
 struct Machine {
   Backend* backend = nullptr;                    // not owned; nullptr: the device is not here
   KernelQuery* planned = nullptr;                // not owned: answers for a device that is not here
@@ -48,8 +51,9 @@ struct Machine {
   GradientOverlap overlap = GradientOverlap::kOff;  // `--overlap`
   VirtualCompute* compute = nullptr;                // not owned; nullptr: kernels run
   CounterSource* counters = nullptr;                // not owned; nullptr: the device tells nothing
-  // Beside the program's own code and the device, what bits depend on: "cuDNN 9.19.0".
-  std::vector<std::string> libraries = {};
+  // Beside the program's own code and the device, what bits depend on: "cuDNN 9.19.0"; and the
+  // files of the first of them.
+  std::vector<std::string> libraries = {}, library_paths = {};
   DeviceBytesLog* bytes = nullptr;  // not owned; nullptr: its memory is the host's
   int64_t recorded_run_bytes = 0;   // of RecordedBytes
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ridge/train/options/machine.h"
 #include "ridge/train/options/options.h"
 
 namespace ridge {
@@ -35,10 +36,15 @@ std::string WithoutThoseOf(const std::vector<std::string>& all,
   return left.empty() ? "no other library" : fmt::format("{}", fmt::join(left, ", "));
 }
 
+bool IsDriver(const std::string& library) { return library.starts_with(kDriverLibrary); }
+
 std::string LibraryDifference(const CheckpointState& now, const CheckpointState& then) {
-  if (then.libraries.empty() || then.libraries == now.libraries) return "";
-  return fmt::format("{}; the run has used {}", WithoutThoseOf(now.libraries, then.libraries),
-                     WithoutThoseOf(then.libraries, now.libraries));
+  std::vector<std::string> used = now.libraries;
+  if (std::none_of(then.libraries.begin(), then.libraries.end(), IsDriver))
+    std::erase_if(used, IsDriver);  // the checkpoint is of a version that did not name it
+  if (then.libraries.empty() || then.libraries == used) return "";
+  return fmt::format("{}; the run has used {}", WithoutThoseOf(used, then.libraries),
+                     WithoutThoseOf(then.libraries, used));
 }
 
 std::string DataName(const CheckpointState& state) {

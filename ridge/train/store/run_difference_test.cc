@@ -23,6 +23,20 @@ TEST(RunDifferenceTest, NamesTheLibrariesThatChanged) {
             "cuDNN 9.19.0; the run has used no other library");
 }
 
+TEST(RunDifferenceTest, NamesADriverOfAnotherCuda) {
+  const CheckpointState then = StateWith({"driver of CUDA 13.0", "NVRTC 13.0"});
+  EXPECT_EQ(RunDifference(then, then), "");
+  EXPECT_EQ(RunDifference(StateWith({"driver of CUDA 13.1", "NVRTC 13.0"}), then),
+            "driver of CUDA 13.1; the run has used driver of CUDA 13.0");
+}
+
+TEST(RunDifferenceTest, OfACheckpointWithoutADriverNothingIsKnownOfIt) {
+  const CheckpointState now = StateWith({"driver of CUDA 13.1", "NVRTC 13.0"});
+  EXPECT_EQ(RunDifference(now, StateWith({"NVRTC 13.0"})), "");
+  EXPECT_EQ(RunDifference(now, StateWith({"NVRTC 12.9"})),
+            "NVRTC 13.0; the run has used NVRTC 12.9");
+}
+
 TEST(RunDifferenceTest, OfACheckpointWithoutLibrariesNothingIsKnown) {
   EXPECT_EQ(RunDifference(StateWith({"NVRTC 13.0"}), StateWith({})), "");
 }

@@ -85,6 +85,7 @@ RunSummary ReadSummary(const Json& json) {
   Read(json, "ridge_version", summary.ridge_version);
   Read(json, "device", summary.device);
   Read(json, "libraries", summary.libraries);
+  Read(json, "library_paths", summary.library_paths);
   Read(json, "threads", summary.threads);
   if (json.contains("metrics")) {
     for (const auto& [name, value] : json["metrics"].items())
@@ -189,6 +190,7 @@ std::string SummaryToJson(const RunSummary& summary) {
     json["skipped_steps"] = summary.loss_scaling->skipped_steps;
   }
   if (!summary.libraries.empty()) json["libraries"] = summary.libraries;
+  if (!summary.library_paths.empty()) json["library_paths"] = summary.library_paths;
   if (!summary.ranks.empty()) json["ranks"] = RanksJson(summary);
   if (summary.device_bytes) json["device_bytes"] = DeviceBytesToJson(*summary.device_bytes);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

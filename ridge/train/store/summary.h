@@ -66,7 +66,7 @@ struct RunSummary {
   std::string parameters_sha256;
   std::string ridge_version;
   std::string device;
-  std::vector<std::string> libraries = {};  // Machine::libraries
+  std::vector<std::string> libraries = {}, library_paths = {};  // those of Machine
   int64_t threads = 0;
   std::optional<EarlyStop> stopped_early;
   std::vector<RankNumbers> ranks;                // of several

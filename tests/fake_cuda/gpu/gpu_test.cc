@@ -81,9 +81,9 @@ TEST_F(GpuTest, AWaitOrdersTwoStreams) {
   const auto uploaded = device_->MakeEvent(), read = device_->MakeEvent();
   for (int round = 1; round <= 10; ++round) {
     const auto from = Staging(bytes, round);
-    device_->copy_stream().Wait(*read);
-    device_->copy_stream().Upload(arena->data(), from->data(), bytes);
-    device_->copy_stream().Record(*uploaded);
+    device_->stream(1).Wait(*read);
+    device_->stream(1).Upload(arena->data(), from->data(), bytes);
+    device_->stream(1).Record(*uploaded);
     device_->stream(0).Wait(*uploaded);
     device_->stream(0).Download(to->data(), arena->data(), bytes);
     device_->stream(0).Record(*read);
