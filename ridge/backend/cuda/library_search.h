@@ -17,9 +17,9 @@ struct OpenLibrary {
 
 // The first hit counts.
 struct LibrarySearch {
-  std::vector<std::string> before;       // folders in front of all else
-  std::vector<std::string> behind;       // those that are left when the system's loader finds none
+  std::vector<std::string> before = {};  // folders in front of all else
   std::vector<std::string> middle = {};  // those between what the process has open and the loader
+  std::vector<std::string> behind = {};  // those that are left when the system's loader finds none
 };
 // RIDGE_CUDA_PATH; what the process has open; the program's folder and ../lib/ridge; the wheels of
 // the active Python (VIRTUAL_ENV, CONDA_PREFIX); the system's loader; /usr/local/cuda.
