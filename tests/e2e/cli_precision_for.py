@@ -85,7 +85,7 @@ class PrecisionFor(RidgeTest):
     # share their bytes.
     def test_logits_have_16_bits_where_a_pattern_of_the_own_type_names_their_product(self):
         arena = re.compile(r"\n  arena ([0-9.]+) GiB")
-        options = ["--precision", "bf16", "--on", "h200-sxm"]
+        options = ["--precision", "bf16", "--on", "h200-sxm", "--loss-chunks", "1"]
         for model, pattern in ("gpt2", "tok.weight=bf16"), ("gpt2:tied=0", "head.*=bf16"):
             wide = self.ok("plan", model, "--batch", "8", *options)
             text = self.ok("plan", model, "--batch", "8", *options, "--precision-for", pattern)
