@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <sstream>
 
+#include "ridge/backend/cuda/kernels/index_text.h"
+
 namespace ridge::cuda_text {
 namespace {
+
+constexpr size_t kMostForms = 3;  // of an operator and layout, with indices of 64 bits
 
 std::set<std::string> ChosenOps() {
   std::set<std::string> ops;
@@ -37,12 +42,19 @@ void AddCase(const CaseFile& file, const OpCase& op_case, CaseKernels& found) {
   }
   const std::string name =
       std::filesystem::path(file.path).filename().string() + ":" + std::to_string(op_case.line);
-  found.kernels.push_back({op, op_case, *call, kRowMajor, std::move(written->text), name});
+  found.kernels.push_back(
+      {op, op_case, *call, kRowMajor, std::move(written->name), std::move(written->text), name});
   if (!AnyOfFourDimensions(*call)) return;
   written = cuda::WriteKernel(*op, *call, cuda::kChannelsLast);
   if (written.ok())
-    found.kernels.push_back({op, op_case, *call, cuda::kChannelsLast, std::move(written->text),
-                             name + " channels_last"});
+    found.kernels.push_back({op, op_case, *call, cuda::kChannelsLast, std::move(written->name),
+                             std::move(written->text), name + " channels_last"});
+}
+
+// Its text without numbers.
+std::string FormOf(const CaseKernel& kernel) {
+  static const std::regex numbers("[0-9]+");
+  return std::regex_replace(kernel.text.source, numbers, "");
 }
 
 }  // namespace
@@ -50,6 +62,8 @@ void AddCase(const CaseFile& file, const OpCase& op_case, CaseKernels& found) {
 std::vector<std::string> CaseKernel::Sources() const {
   std::vector<std::string> sources = {text.source};
   if (layout == kRowMajor) return sources;
+  const Result<cuda::WrittenKernel> row_major = cuda::WriteKernel(*op, call);
+  if (row_major.ok()) sources.push_back(row_major->text.source);
   const auto add = [&](const TensorType& type) {
     if (type.rank() < 3 || type.rank() > 5) return;
     for (const LayoutId from : {kRowMajor, cuda::kChannelsLast})
@@ -76,6 +90,19 @@ CaseKernels KernelsOfCases() {
     }
   }
   return found;
+}
+
+std::vector<CaseKernel> WideKernels() {
+  const std::vector<CaseKernel> narrow = KernelsOfCases().kernels;
+  const cuda::WideIndicesFrom wide_from(0);
+  std::vector<CaseKernel> wide = KernelsOfCases().kernels, kept;
+  std::map<std::pair<std::string, LayoutId>, std::set<std::string>> forms;
+  for (size_t k = 0; k < wide.size(); ++k) {
+    if (wide[k].text.source == narrow[k].text.source) continue;
+    std::set<std::string>& known = forms[{wide[k].op->name, wide[k].layout}];
+    if (known.size() < kMostForms && known.insert(FormOf(wide[k])).second) kept.push_back(wide[k]);
+  }
+  return kept;
 }
 
 }  // namespace ridge::cuda_text

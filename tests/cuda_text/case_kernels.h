@@ -15,11 +15,13 @@ struct CaseKernel {
   const OpDef* op;
   OpCase op_case;
   OpCall call;
-  LayoutId layout;  // of the operands that have layouts
+  LayoutId layout;     // of the operands that have layouts
+  std::string kernel;  // KernelChoice::kernel
   cuda::KernelText text;
   std::string where;  // "softmax.case:7", "add.case:3 channels_last"
 
-  // The text's, and those of the reorders of operands.
+  // The text's; in channels-last those of the call in row-major and of the reorders of operands,
+  // too.
   std::vector<std::string> Sources() const;
 };
 
@@ -31,5 +33,8 @@ struct CaseKernels {
 // Whether RIDGE_CUDA_TEXT_OPS leaves the operator.
 bool IsChosen(const std::string& op);
 CaseKernels KernelsOfCases();
+// Those whose text differs with indices of 64 bits, which theirs has: of each operator and layout
+// the first of some forms of text.
+std::vector<CaseKernel> WideKernels();
 
 }  // namespace ridge::cuda_text

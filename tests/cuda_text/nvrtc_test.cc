@@ -197,6 +197,14 @@ TEST(CudaTextNvrtc, EveryOperatorCompilesAndTakesTheRegistersOfItsRow) {
   ExpectAsInTable(table, all);
 }
 
+TEST(CudaTextNvrtc, TextsWithIndicesOf64BitsCompileAndCanBeLaunched) {
+  const Result<cuda::Nvrtc> nvrtc = OpenNvrtc();
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
+  const std::vector<CaseKernel> kernels = FirstOfEach(WideKernels(), /*by_dtypes=*/false);
+  std::map<std::string, Resources> families;
+  CompileFor(/*architecture=*/1, *nvrtc, kernels, families);
+}
+
 TEST(CudaTextNvrtc, TheTableOfRegistersIsReadAsItIsWritten) {
   const RegisterTable table{"13.0", {{"add row_major add", {{16, 18, 20, 22}, 8}}}};
   const Result<RegisterTable> read = ParseRegisters(FormatRegisters(table));

@@ -29,17 +29,22 @@ Tensor Numbered(const TensorType& type) {
   return tensor;
 }
 
+// Both orders of threads leave the same bytes in a result that begins as 0xFF.
 Tensor Reordered(Backend& backend, const Tensor& from, LayoutId layout) {
   const LayoutId to = layout == kRowMajor ? cuda::kChannelsLast : kRowMajor;
   const KernelChoice choice = backend.Reorder(from.type(), layout, to);
   const auto kernel = backend.CreateReorder(from.type(), choice);
   EXPECT_TRUE(kernel.ok()) << kernel.status().message();
-  Tensor result(from.type()), workspace({DType::kU8, {0}});
-  const void* const in = from.data();
-  void* const out = result.mutable_data();
-  const Status status = cpu::RunOnHost(**kernel, {{&in, 1}, {&out, 1}, workspace.mutable_data()});
-  EXPECT_TRUE(status.ok()) << status.message();
-  return result;
+  const auto bytes = static_cast<size_t>(from.bytes());
+  Tensor forward(from.type()), backward(from.type()), workspace({DType::kU8, {0}});
+  for (Tensor* result : {&forward, &backward}) {
+    const void* const in = from.data();
+    void* const out = std::memset(result->mutable_data(), 0xFF, bytes);
+    const Status status = cpu::RunOnHost(**kernel, {{&in, 1}, {&out, 1}, workspace.mutable_data()});
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  EXPECT_EQ(std::memcmp(forward.data(), backward.data(), bytes), 0) << TypeToString(from.type());
+  return backward;
 }
 
 // Element c of position p of sample n lies at (n * positions + p) * channels + c.

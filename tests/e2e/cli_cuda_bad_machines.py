@@ -1,6 +1,9 @@
 """Machines that cannot run a GPU, and GPUs that are lost: the sentence, the exit code, and what is left of
 the run.  On a driver that runs on the host."""
+import glob
 import os
+import random
+import re
 import shutil
 import unittest
 
@@ -10,6 +13,7 @@ MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--
          "--device", "cuda"]
 LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
 LOST = "CUDA_ERROR_LAUNCH_FAILED (719)"
+SWEPT = ["--steps", "50", "--checkpoint-every", "5", "--keep", "10"]
 
 
 class Machine(RidgeTest):
@@ -163,6 +167,47 @@ class Lost(Machine):
         self.assertRegex(resumed.stderr, r"run: resuming at step \d+ of 50")
         self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
                          self.read_json("whole/summary.json")["parameters_sha256"])
+
+    def contents(self, run):
+        """The files of tensors of each checkpoint, by step."""
+        found = {}
+        for path in sorted(glob.glob(self.path(f"{run}/checkpoints/step-*/*.safetensors"))):
+            with open(path, "rb") as file:
+                step, name = path.split("/")[-2:]
+                found.setdefault(int(step[5:]), {})[name] = file.read()
+        return found
+
+    def lose_in_a_step(self, kind, call, whole):
+        """Loses the GPU in that call behind the first checkpoint, and resumes."""
+        shutil.rmtree(self.path("run"), ignore_errors=True)
+        lost = self.ridge("train", *MODEL, *SWEPT, "--out", "run",
+                          env={**FAKE_GPU, f"RIDGE_FAKE_CUDA_{kind}": f"{call}:719",
+                               "RIDGE_FAKE_CUDA_FAIL_SINCE": self.path("run/checkpoints/step-5")})
+        self.assertEqual(lost.returncode, 6, lost.stderr)
+        self.assertRegex(lost.stderr.splitlines()[-1],
+                         rf"^ridge: .*cuda:0: cu\w+ failed: {re.escape(LOST)}")
+        kept = self.contents("run")
+        self.assertEqual(sorted(kept), list(range(5, max(kept) + 1, 5)))
+        for step, files in kept.items():
+            self.assertEqual(files, whole[step], f"step {step}")
+        self.ok("train", "--resume", "run", "-q", env=FAKE_GPU)
+        self.assertEqual(self.contents("run"), whole)
+        return max(kept)
+
+    def test_a_gpu_that_is_lost_in_any_call_of_the_steps_loses_no_checkpoint(self):
+        """At the call itself, or when its stream comes to it."""
+        self.ok("train", *MODEL, *SWEPT, "--out", "whole", "-q", env=FAKE_GPU)
+        whole = self.contents("whole")
+        self.assertEqual(sorted(whole), list(range(5, 51, 5)))
+        seed = random.randrange(1 << 30)
+        chance = random.Random(seed)
+        ends = set()
+        for function in ("cuGraphLaunch", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
+            for i, call in enumerate(chance.sample(range(1, 41), 10)):
+                kind = ("FAIL", "FAIL_LATE")[i % 2]
+                with self.subTest(kind=kind, call=f"{function}:{call}", seed=seed):
+                    ends.add(self.lose_in_a_step(kind, f"{function}:{call}", whole))
+        self.assertGreater(len(ends), 3)
 
     def test_a_gpu_that_is_lost_before_the_first_step_leaves_no_run(self):
         for call in ("cuMemcpyHtoDAsync:1:719", "cuGraphLaunch:1:719", "cuModuleLoadData:2:719"):

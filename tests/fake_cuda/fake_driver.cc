@@ -121,6 +121,9 @@ DriverCode cuGetErrorName(DriverCode code, const char** name) {
       {DriverCode::kLaunchTimeout, "CUDA_ERROR_LAUNCH_TIMEOUT"},
       {DriverCode::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
       {DriverCode::kDriverMismatch, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
+      {DriverCode::kCaptureUnmatched, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED"},
+      {DriverCode::kCaptureUnjoined, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"},
+      {DriverCode::kCaptureIsolation, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"},
       {DriverCode::kUnknown, "CUDA_ERROR_UNKNOWN"},
   };
   for (const auto& known : kNames) {
@@ -355,17 +358,20 @@ DriverCode cuStreamDestroy_v2(StreamHandle stream) {
   return code;
 }
 
-DriverCode cuStreamBeginCapture_v2(StreamHandle stream, int) {
+DriverCode cuStreamBeginCapture_v2(StreamHandle stream, int mode) {
   RIDGE_FAKE_IN_CONTEXT;
   if (In(stream).capture() != nullptr) return DriverCode::kInvalidValue;
-  In(stream).BeginCapture();
+  In(stream).BeginCapture(/*any_thread=*/mode == kCaptureRelaxed);
   return kOk;
 }
 
 DriverCode cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
   const DriverCode code = End(__func__);
+  *graph = nullptr;
   if (In(stream).capture() == nullptr) return DriverCode::kInvalidValue;
-  *graph = reinterpret_cast<GraphHandle>(new Graph(std::move(*In(stream).EndCapture())));
+  auto taken = std::make_unique<Graph>();
+  if (const DriverCode ended = In(stream).EndCapture(*taken); ended != kOk) return ended;
+  *graph = reinterpret_cast<GraphHandle>(taken.release());
   TheState().Born();
   return code;
 }
@@ -396,7 +402,7 @@ DriverCode cuStreamUpdateCaptureDependencies_v2(StreamHandle stream, GraphNodeHa
   std::vector<size_t> behind;
   for (size_t i = 0; i < count; ++i) {
     const size_t place = reinterpret_cast<size_t>(nodes[i]);
-    if (place == 0 || place > In(stream).capture()->size()) return DriverCode::kInvalidValue;
+    if (place == 0 || place > In(stream).capture()->graph.size()) return DriverCode::kInvalidValue;
     behind.push_back(place - 1);
   }
   In(stream).SetBehind(std::move(behind));
@@ -437,7 +443,10 @@ DriverCode cuGraphDestroy(GraphHandle graph) {
 }
 
 DriverCode cuStreamSynchronize(StreamHandle stream) {
-  if (In(stream).capture() != nullptr) return DriverCode::kNotSupported;  // as the capture would
+  if (In(stream).capture() != nullptr) {
+    In(stream).capture()->valid = false;
+    return DriverCode::kCaptureUnsupported;
+  }
   In(stream).Synchronize();
   RIDGE_FAKE_IN_CONTEXT;
   return kOk;
@@ -445,8 +454,7 @@ DriverCode cuStreamSynchronize(StreamHandle stream) {
 
 DriverCode cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned int) {
   RIDGE_FAKE_IN_CONTEXT;
-  In(event).WaitOn(In(stream));
-  return kOk;
+  return In(event).WaitOn(In(stream));
 }
 
 DriverCode cuEventCreate(EventHandle* event, unsigned int) {

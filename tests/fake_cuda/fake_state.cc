@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <utility>
 
@@ -43,6 +44,8 @@ void ReadFailure(Settings& settings) {
   settings.late_function = late.function;
   settings.late_call = late.call;
   settings.late_code = static_cast<DriverCode>(late.number);
+  const char* since = std::getenv("RIDGE_FAKE_CUDA_FAIL_SINCE");
+  settings.fail_since = since == nullptr ? "" : since;
 }
 
 void ReadUse(Settings& settings) {
@@ -138,6 +141,7 @@ void State::Configure() {
   ReadUse(settings_);
   leaked_ = 0;
   calls_.clear();
+  before_.clear();
   for (std::atomic<int>& code : stays_) code = 0;
 }
 
@@ -152,13 +156,24 @@ DriverCode State::Count(const char* function) {
   const int64_t call = ++calls_[name];
   if (call >= settings_.leak_call && name == settings_.leak_function)
     leaked_ += settings_.leak_bytes;
-  if (call == settings_.late_call && name == settings_.late_function) late = settings_.late_code;
-  if (call == settings_.fail_call && name == settings_.fail_function) {
+  if (name == settings_.late_function && CountedCall(name, call) == settings_.late_call)
+    late = settings_.late_code;
+  if (name == settings_.fail_function && CountedCall(name, call) == settings_.fail_call) {
     if (const int code = static_cast<int>(settings_.fail_code); code < 0) std::raise(-code);
     if (Stays(settings_.fail_code)) Stay(settings_.fail_code, CurrentGpu());
     return settings_.fail_code;
   }
   return DriverCode::kSuccess;
+}
+
+int64_t State::CountedCall(const std::string& function, int64_t call) {
+  if (settings_.fail_since.empty()) return call;
+  auto before = before_.find(function);
+  if (before == before_.end()) {
+    if (!std::filesystem::exists(settings_.fail_since)) return 0;
+    before = before_.emplace(function, call - 1).first;
+  }
+  return call - before->second;
 }
 
 DriverCode State::Begin(const char* function) {

@@ -34,6 +34,7 @@ struct Settings {
   std::string late_function;  // the same of what its call enqueues, when a stream comes to it
   int64_t late_call = 0;
   DriverCode late_code = DriverCode::kSuccess;
+  std::string fail_since;  // both count their calls from when this file is there; "" from the first
 };
 
 // A GPU that CUDA_VISIBLE_DEVICES leaves.
@@ -86,7 +87,11 @@ class State {
   std::mutex lock_;
   std::vector<std::vector<Gpu>> gone_;
   Settings settings_;
+  // Of calls that may fail.
+  int64_t CountedCall(const std::string& function, int64_t call);
+
   std::map<std::string, int64_t> calls_;
+  std::map<std::string, int64_t> before_;  // calls before Settings::fail_since was there
   std::array<std::atomic<int>, kMostGpus + 1> stays_{};  // with all, and by GPU
   std::atomic<int64_t> alive_{0};
   std::atomic<int64_t> leaked_{0};

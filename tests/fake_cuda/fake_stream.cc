@@ -22,6 +22,17 @@ void NeedStream(Stream* wanted) {
   }
 }
 
+// Whether each node is one of `last` or ends before one of them begins.
+std::vector<bool> Before(const Graph& graph, const std::vector<size_t>& last) {
+  std::vector<bool> before(graph.size());
+  for (const size_t node : last) before[node] = true;
+  for (size_t node = graph.size(); node-- > 0;) {
+    if (!before[node]) continue;
+    for (const size_t earlier : graph[node].behind) before[earlier] = true;
+  }
+  return before;
+}
+
 }  // namespace
 
 void SynchronizeAll() {
@@ -54,21 +65,40 @@ Stream::~Stream() {
   thread_.join();
 }
 
-std::shared_ptr<Graph> Stream::EndCapture() {
+void Stream::BeginCapture(bool any_thread) {
+  const std::thread::id thread = any_thread ? std::thread::id() : std::this_thread::get_id();
+  capture_ = std::make_shared<Capture>(Capture{{}, this, thread});
+  behind_.clear();
+}
+
+DriverCode Stream::EndCapture(Graph& graph) {
   const std::lock_guard hold(TheStreams().lock);
-  std::shared_ptr<Graph> graph = std::move(capture_);
-  for (Stream* stream : TheStreams().streams) {
-    if (stream->capture_ == graph) stream->capture_ = nullptr;
+  const std::shared_ptr<Capture> capture = capture_;
+  const bool owned =
+      capture->thread == std::thread::id() || capture->thread == std::this_thread::get_id();
+  if (capture->origin != this || !owned) {
+    capture->valid = false;
+    return owned ? DriverCode::kCaptureUnmatched : DriverCode::kCaptureWrongThread;
   }
-  return graph;
+  const std::vector<bool> joined = Before(capture->graph, behind_);
+  DriverCode code = capture->valid ? DriverCode::kSuccess : DriverCode::kCaptureInvalidated;
+  for (Stream* stream : TheStreams().streams) {
+    if (stream->capture_ != capture) continue;
+    for (const size_t last : stream->behind_) {
+      if (capture->valid && !joined[last]) code = DriverCode::kCaptureUnjoined;
+    }
+    stream->capture_ = nullptr;
+  }
+  graph = std::move(capture->graph);
+  return code;
 }
 
 void Stream::Push(Work run) {
   if (const DriverCode late = TheState().TakeLate(); late != DriverCode::kSuccess)
     run = [late](bool skipped) { return skipped ? DriverCode::kSuccess : late; };
   if (capture_ != nullptr) {
-    capture_->push_back({std::move(run), behind_});
-    behind_ = {capture_->size() - 1};
+    capture_->graph.push_back({std::move(run), behind_});
+    behind_ = {capture_->graph.size() - 1};
     return;
   }
   const std::lock_guard hold(lock_);
@@ -77,9 +107,10 @@ void Stream::Push(Work run) {
   changed_.notify_all();
 }
 
-void Stream::JoinCapture(const std::shared_ptr<Graph>& graph, const std::vector<size_t>& behind) {
-  if (capture_ != graph) behind_.clear();
-  capture_ = graph;
+void Stream::JoinCapture(const std::shared_ptr<Capture>& capture,
+                         const std::vector<size_t>& behind) {
+  if (capture_ != capture) behind_.clear();
+  capture_ = capture;
   behind_.insert(behind_.end(), behind.begin(), behind.end());
 }
 
@@ -161,10 +192,10 @@ void Event::Record(Stream& stream) {
   });
 }
 
-void Event::WaitOn(Stream& stream) {
-  if (std::shared_ptr<Graph> graph = captured_.lock()) {
-    stream.JoinCapture(graph, behind_);
-    return;
+DriverCode Event::WaitOn(Stream& stream) {
+  if (const std::shared_ptr<Capture> capture = captured_.lock()) {
+    stream.JoinCapture(capture, behind_);
+    return DriverCode::kSuccess;
   }
   int64_t ticket = 0;
   Stream* recorded_by = nullptr;
@@ -173,12 +204,18 @@ void Event::WaitOn(Stream& stream) {
     ticket = reached_->recorded;
     recorded_by = reached_->stream;
   }
+  if (ticket == 0) return DriverCode::kSuccess;
+  if (stream.capture() != nullptr) {
+    stream.capture()->valid = false;
+    return DriverCode::kCaptureIsolation;
+  }
   stream.Push([reached = reached_, ticket, recorded_by](bool) {
     NeedStream(recorded_by);
     std::unique_lock hold(reached->lock);
     reached->changed.wait(hold, [&] { return reached->done >= ticket; });
     return DriverCode::kSuccess;
   });
+  return DriverCode::kSuccess;
 }
 
 DriverCode Event::Seconds(double* seconds) const {

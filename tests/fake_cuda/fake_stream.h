@@ -25,6 +25,13 @@ struct GraphNode {
   std::vector<size_t> behind;  // nodes that end before it begins
 };
 using Graph = std::vector<GraphNode>;
+class Stream;
+struct Capture {
+  Graph graph;
+  const Stream* origin;    // that began it
+  std::thread::id thread;  // that must end it; none: any may
+  bool valid = true;       // nothing was asked that a capture forbids
+};
 // One order in which it may run: of what may run next, any.
 std::vector<size_t> DrawOrder(const Graph& graph, std::mt19937& draw);
 
@@ -37,16 +44,15 @@ class Stream {
   // While capturing, into the graph.
   void Push(Work run);
   // A stream that waits for an event of a capturing one joins it, until the graph is taken.
-  void BeginCapture() {
-    capture_ = std::make_shared<Graph>();
-    behind_.clear();
-  }
-  void JoinCapture(const std::shared_ptr<Graph>& graph, const std::vector<size_t>& behind);
-  const std::shared_ptr<Graph>& capture() const { return capture_; }
+  void BeginCapture(bool any_thread);
+  void JoinCapture(const std::shared_ptr<Capture>& capture, const std::vector<size_t>& behind);
+  const std::shared_ptr<Capture>& capture() const { return capture_; }
   // The nodes behind which the next one runs.
   const std::vector<size_t>& behind() const { return behind_; }
   void SetBehind(std::vector<size_t> nodes) { behind_ = std::move(nodes); }
-  std::shared_ptr<Graph> EndCapture();
+  // Takes the graph.  The capture goes on after kCaptureUnmatched and kCaptureWrongThread, and is
+  // no longer valid; any other error ends it. REQUIRES: it captures.
+  DriverCode EndCapture(Graph& graph);
   void Synchronize();
   // Somebody waits for what was pushed until now.
   void Need();
@@ -59,7 +65,7 @@ class Stream {
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<Work> waiting_;
-  std::shared_ptr<Graph> capture_;
+  std::shared_ptr<Capture> capture_;
   std::vector<size_t> behind_;
   int64_t pushed_ = 0, begun_ = 0, needed_ = 0;  // pieces of work
   const Gpu* const gpu_;
@@ -75,7 +81,9 @@ void SynchronizeAll();
 class Event {
  public:
   void Record(Stream& stream);
-  void WaitOn(Stream& stream);  // for the last record; nothing before the first
+  // For the last record; nothing before the first.  Fails with kCaptureIsolation where a capture
+  // would wait for what is outside it.
+  DriverCode WaitOn(Stream& stream);
   // Fails with kInvalidHandle without a record, with kNotReady before it was reached.
   DriverCode Seconds(double* seconds) const;
 
@@ -89,8 +97,8 @@ class Event {
     Stream* stream = nullptr;  // of the last record
   };
   std::shared_ptr<Reached> reached_ = std::make_shared<Reached>();
-  std::weak_ptr<Graph> captured_;  // by which the last record was taken
-  std::vector<size_t> behind_;     // its nodes before the record
+  std::weak_ptr<Capture> captured_;  // by which the last record was taken
+  std::vector<size_t> behind_;       // its nodes before the record
 };
 
 }  // namespace ridge::fake_cuda

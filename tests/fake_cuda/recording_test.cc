@@ -1,4 +1,5 @@
 // CUDA graphs: what a stream records runs as it was told, each time that it is played.
+#include <functional>
 #include <numeric>
 
 #include "tests/fake_cuda/test_driver.h"
@@ -86,6 +87,75 @@ TEST(CudaRecording, WorkThatDoesNotWaitRunsInAnyOrder) {
     EXPECT_LT(cleared_first, 45);
   }
   EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
+}
+
+// What a stream says of a record that begins on stream 0; `work` gets an event of before it.
+std::string Ended(int ending,
+                  const std::function<void(cuda::CudaDevice&, std::byte*, const Event&)>& work) {
+  std::string said;
+  {
+    FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}});
+    const auto arena = Allocated(*gpu.device, 2 * kBytes);
+    const std::unique_ptr<Event> before = gpu.device->MakeEvent();
+    gpu.device->stream(1).Record(*before);
+    gpu.device->stream(0).BeginRecording();
+    work(*gpu.device, arena->data(), *before);
+    said = gpu.device->stream(ending).EndRecording().status().message();
+  }
+  EXPECT_EQ(Hooks(*LoadFake()).alive(), 0);
+  return said;
+}
+
+// Stream 1 copies behind what stream 0 has told until now.
+void Fork(cuda::CudaDevice& device, std::byte* at) {
+  const std::unique_ptr<Event> begun = device.MakeEvent();
+  device.stream(0).Record(*begun);
+  device.stream(1).Wait(*begun);
+  device.stream(1).Copy(at + kBytes, at, kBytes);
+}
+
+TEST(CudaRecording, ThatLeavesAForkUnjoinedIsRefused) {
+  const auto forks = [](cuda::CudaDevice& device, std::byte* at, const Event&) {
+    Fork(device, at);
+    device.stream(0).Clear(at, kBytes);
+  };
+  EXPECT_EQ(Ended(0, forks),
+            "cuda:0: cuStreamEndCapture failed: CUDA_ERROR_STREAM_CAPTURE_UNJOINED (904)");
+  const auto joins_and_goes_on = [](cuda::CudaDevice& device, std::byte* at, const Event&) {
+    Fork(device, at);
+    const std::unique_ptr<Event> copied = device.MakeEvent();
+    device.stream(1).Record(*copied);
+    device.stream(0).Wait(*copied);
+    device.stream(1).Clear(at + kBytes, kBytes);
+  };
+  EXPECT_EQ(Ended(0, joins_and_goes_on),
+            "cuda:0: cuStreamEndCapture failed: CUDA_ERROR_STREAM_CAPTURE_UNJOINED (904)");
+}
+
+TEST(CudaRecording, WhoseForkDoesNothingIsTaken) {
+  const auto waits = [](cuda::CudaDevice& device, std::byte* at, const Event&) {
+    device.stream(0).Clear(at, kBytes);
+    const std::unique_ptr<Event> cleared = device.MakeEvent();
+    device.stream(0).Record(*cleared);
+    device.stream(1).Wait(*cleared);
+  };
+  EXPECT_EQ(Ended(0, waits), "");
+}
+
+TEST(CudaRecording, IsEndedByTheStreamThatBeganIt) {
+  const auto forks = [](cuda::CudaDevice& device, std::byte* at, const Event&) {
+    Fork(device, at);
+  };
+  EXPECT_EQ(Ended(1, forks),
+            "cuda:0: cuStreamEndCapture failed: CUDA_ERROR_STREAM_CAPTURE_UNMATCHED (903)");
+}
+
+TEST(CudaRecording, WaitsForNothingOfBeforeIt) {
+  const auto waits = [](cuda::CudaDevice& device, std::byte*, const Event& before) {
+    device.stream(0).Wait(before);
+  };
+  EXPECT_EQ(Ended(0, waits),
+            "cuda:0: cuStreamWaitEvent failed: CUDA_ERROR_STREAM_CAPTURE_ISOLATION (905)");
 }
 
 TEST(CudaRecording, AnErrorInItStaysAndGivesEverythingBack) {

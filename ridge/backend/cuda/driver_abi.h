@@ -35,6 +35,12 @@ enum class DriverCode : int {
   kLaunchFailed = 719,
   kNotSupported = 801,
   kDriverMismatch = 803,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureUnmatched = 903,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kCaptureWrongThread = 908,
   kUnknown = 999,
 };
 

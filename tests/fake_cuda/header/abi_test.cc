@@ -86,6 +86,12 @@ static_assert(Is(DriverCode::kLaunchFailed, CUDA_ERROR_LAUNCH_FAILED));
 static_assert(Is(DriverCode::kNotSupported, CUDA_ERROR_NOT_SUPPORTED));
 static_assert(Is(DriverCode::kDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH));
 static_assert(Is(DriverCode::kUnknown, CUDA_ERROR_UNKNOWN));
+static_assert(Is(DriverCode::kCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+static_assert(Is(DriverCode::kCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED));
+static_assert(Is(DriverCode::kCaptureUnmatched, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED));
+static_assert(Is(DriverCode::kCaptureUnjoined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED));
+static_assert(Is(DriverCode::kCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION));
+static_assert(Is(DriverCode::kCaptureWrongThread, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD));
 
 // --- symbols -------------------------------------------------------------------------------------
 

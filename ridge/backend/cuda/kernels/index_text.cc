@@ -7,6 +7,9 @@
 namespace ridge::cuda {
 namespace {
 
+// The step of a loop is added before it ends.
+thread_local int64_t wide_from = std::numeric_limits<int32_t>::max() / 2;
+
 // Neighbours that one stride walks through become one dimension.
 void Merge(Dims& dims, Dims& strides) {
   for (size_t d = dims.size(); d-- > 1;) {
@@ -51,9 +54,10 @@ Dims BroadcastStrides(const Dims& from, const Dims& to) {
   return strides;
 }
 
-const char* IndexType(int64_t elements) {
-  // The step of a loop is added before it ends.
-  return elements < std::numeric_limits<int32_t>::max() / 2 ? "int" : "i64";
-}
+const char* IndexType(int64_t elements) { return elements < wide_from ? "int" : "i64"; }
+
+WideIndicesFrom::WideIndicesFrom(int64_t elements) : before_(wide_from) { wide_from = elements; }
+
+WideIndicesFrom::~WideIndicesFrom() { wide_from = before_; }
 
 }  // namespace ridge::cuda

@@ -27,4 +27,17 @@ RIDGE_FUNCTION i64 PlaceOfIndex(i64 index, i64 extent) {
 // "int" where it counts to `elements`, else "i64".
 const char* IndexType(int64_t elements);
 
+// While it lives, "i64" begins at so many elements, in this thread: tests compile such texts for
+// small tensors.
+class WideIndicesFrom {
+ public:
+  explicit WideIndicesFrom(int64_t elements);
+  ~WideIndicesFrom();
+  WideIndicesFrom(const WideIndicesFrom&) = delete;
+  WideIndicesFrom& operator=(const WideIndicesFrom&) = delete;
+
+ private:
+  const int64_t before_;
+};
+
 }  // namespace ridge::cuda
