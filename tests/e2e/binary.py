@@ -6,13 +6,24 @@ import subprocess
 import sys
 import unittest
 
-from _ridge import FAKE_CUDA, RIDGE, SMALL, SOURCE, RidgeTest
+from _ridge import FAKE_CUDA, RIDGE, SMALL, SOURCE, RidgeTest, build_shim
 
 sys.path.insert(0, os.path.join(SOURCE, "tools"))
 import binary_check  # pylint: disable=wrong-import-position
 
 
+# Runs that ask for no GPU.
+NO_GPU = (["--version"], ["models"], ["plan", "mlp"], ["plan", "mlp", "--on", "h100-sxm"],
+          ["train", *SMALL, "--steps", "1", "--out", "run"], ["eval", "run", *SMALL[1:3]])
+OF_CUDA = re.compile("nvidia|cuda|cublas|cudnn|nvrtc|nccl", re.IGNORECASE)
+
+
 class Binary(RidgeTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.shim = build_shim("named_files")
+
     def test_no_library_of_nvidias_is_needed_and_the_backend_is_below_3_mb(self):
         done = subprocess.run([sys.executable, os.path.join(SOURCE, "tools/binary_check.py"), RIDGE],
                               text=True, capture_output=True, check=False)
@@ -27,12 +38,37 @@ class Binary(RidgeTest):
         return {os.path.basename(name) for name in re.findall(r"file=(\S+)", done.stderr)}
 
     def test_nothing_of_nvidias_is_opened_without_a_gpu_that_was_asked_for(self):
-        for words in (["--version"], ["models"], ["plan", "mlp"], ["plan", "mlp", "--on", "h100-sxm"],
-                      ["train", *SMALL, "--steps", "1", "--out", "run"], ["eval", "run", *SMALL[1:3]]):
+        for words in NO_GPU:
             opened = self.opened(*words)
             self.assertIn("libc.so.6", opened)
             self.assertEqual(binary_check.nvidia(sorted(opened)), [], words)
             self.assertNotIn("libridge_cudnn.so", opened, words)
+
+    def named(self, *words):
+        """Paths that a run opens or looks at, where its variables name folders for CUDA."""
+        path = self.path("named")
+        done = self.ridge(*words, env={"RIDGE_CUDA_PATH": FAKE_CUDA, "VIRTUAL_ENV": self.path("venv"),
+                                       "LD_PRELOAD": self.shim, "NAMED_FILES": path})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path) as file:
+            names = set(file.read().splitlines())
+        os.remove(path)
+        return names
+
+    def of_cuda(self, name):
+        places = (FAKE_CUDA, self.path("venv"), "/proc/driver/nvidia", "/usr/local/cuda")
+        return name.startswith(places) or OF_CUDA.search(os.path.basename(name))
+
+    def test_a_start_without_a_gpu_that_was_asked_for_looks_for_nothing(self):
+        """So that it takes no longer than one without the backend."""
+        for words in NO_GPU:
+            named = self.named(*words)
+            self.assertEqual([name for name in named if self.of_cuda(name)], [], words)
+
+    def test_a_gpu_that_was_asked_for_is_looked_for(self):
+        named = self.named("plan", "mlp:hidden=8", "--device", "cuda")
+        self.assertIn(f"{FAKE_CUDA}/libcuda.so.1", named)
+        self.assertIn(self.path("venv/lib"), named)
 
     def test_a_gpu_that_was_asked_for_opens_them(self):
         opened = self.opened("plan", "mlp:hidden=8", "--device", "cuda")

@@ -1,10 +1,11 @@
 """NVIDIA's driver as `ridge doctor` finds it, and trainings on it: a driver that runs on the host."""
 import json
 import os
+import re
 import shutil
 import unittest
 
-from _ridge import FAKE_CUDA, FAKE_GPU, NOT_HERE, RidgeTest
+from _ridge import FAKE_CUDA, FAKE_GPU, NOT_HERE, SOURCE, RidgeTest, write_npz
 
 LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
 UUIDS = [f"GPU-{b}{b}{b}{b}-{b}{b}-{b}{b}-{b}{b}-{b}{b}{b}{b}{b}{b}" for b in ("a0", "a1", "a2")]
@@ -141,6 +142,23 @@ class Cuda(RidgeTest):
         self.assertEqual(same.returncode, 0, same.stderr)
         self.assertIn("equal: ", self.ok("compare", "run", "same"))
 
+    def test_every_counter_has_a_tag_of_tensorboard(self):
+        done = self.train("--device", "cuda", "--out", "run",
+                          RIDGE_FAKE_NVML="sm=81,tensor=42,dram=63,reasons=0,energy_mj=0/500/1000,"
+                                          "corrected=0/3,uncorrected=0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = self.reports("run")[-1]["gpu"]
+        self.assertEqual({name: told[name] for name in ("sm_share", "tensor_share", "bandwidth_share")},
+                         {"sm_share": 0.81, "tensor_share": 0.42, "bandwidth_share": 0.63})
+        with open(os.path.join(SOURCE, "ridge/core/device_counters.h")) as file:
+            fields = re.findall(r'\{"(\w+)", &DeviceCounters::\1\b', file.read())
+        self.assertIn("energy_j", fields)
+        self.assertEqual(sorted(told), sorted(fields))
+        events, = (name for name in os.listdir(self.path("run")) if "tfevents" in name)
+        with open(self.path(f"run/{events}"), "rb") as file:
+            tags = set(re.findall(rb"gpu/([a-z_]+)", file.read()))
+        self.assertEqual(tags, {field.encode() for field in fields})
+
     def test_errors_that_ecc_could_not_correct_are_an_alarm(self):
         done = self.train("--device", "cuda", "--out", "run",
                           RIDGE_FAKE_NVML="uncorrected=5/5/7")
@@ -276,6 +294,35 @@ class Cuda(RidgeTest):
                               "cuda", "--precision", precision, "--out", precision, "-q",
                               env=FAKE_GPU)
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_first_value_of_a_recorded_step_that_is_not_finite_is_named_as_on_the_cpu(self):
+        """One sample is too large for exp; its batch is none of the first."""
+        self.write("net.ridge", """graph net
+  x = input f32[batch,4]
+  t = input f32[batch]
+  w = parameter f32[1,4] init=constant(1)
+  y = matmul(x, w, transpose_b=1)
+  p = reshape(y, dims=[-1])
+  e = exp(p)
+  gap = sub(e, t)
+  each = square(gap)
+  loss = reduce_mean(each)
+  output e
+  output loss
+""")
+        x = [30.0 if i // 4 == 71 else 0.1 for i in range(80 * 4)]
+        write_npz(self.path("data.npz"), {"x": ((80, 4), x), "t": ((80,), [1.0] * 80)})
+        said = {}
+        for device, launch in (("cpu", []), ("cuda", ["--kernel-launch", "graph"]),
+                               ("cuda", ["--kernel-launch", "single"])):
+            done = self.ridge("train", "net.ridge", "--data", "npz:data.npz", "--batch", "4", "--lr",
+                              "0.0001", "--device", device, *launch, "--passes=-fuse", "-q", env=FAKE_GPU)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            said[device, *launch] = done.stderr.splitlines()[-1]
+        self.assertEqual(len(set(said.values())), 1, said)
+        sentence = said["cpu",]
+        self.assertIn("; first non-finite value: node 'e' (exp). hint: ", sentence)
+        self.assertGreater(int(re.match("ridge: step ([0-9]+): ", sentence)[1]), 4)
 
     def sync_error(self, model, *words, **variables):
         """The last line of a training whose kernels are waited for, one by one."""

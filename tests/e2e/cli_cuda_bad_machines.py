@@ -13,6 +13,8 @@ MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--
          "--device", "cuda"]
 LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
 LOST = "CUDA_ERROR_LAUNCH_FAILED (719)"
+LOST_IN_A_STEP = (rf"^ridge: (cuda:0: cu\w+ failed: {re.escape(LOST)}|"  # cuBLASLt launches, too
+                  r"cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED \(13\))$")
 SWEPT = ["--steps", "50", "--checkpoint-every", "5", "--keep", "10"]
 
 
@@ -177,15 +179,14 @@ class Lost(Machine):
                 found.setdefault(int(step[5:]), {})[name] = file.read()
         return found
 
-    def lose_in_a_step(self, kind, call, whole):
+    def lose_in_a_step(self, kind, call, launch, whole):
         """Loses the GPU in that call behind the first checkpoint, and resumes."""
         shutil.rmtree(self.path("run"), ignore_errors=True)
-        lost = self.ridge("train", *MODEL, *SWEPT, "--out", "run",
+        lost = self.ridge("train", *MODEL, *SWEPT, "--kernel-launch", launch, "--out", "run",
                           env={**FAKE_GPU, f"RIDGE_FAKE_CUDA_{kind}": f"{call}:719",
                                "RIDGE_FAKE_CUDA_FAIL_SINCE": self.path("run/checkpoints/step-5")})
         self.assertEqual(lost.returncode, 6, lost.stderr)
-        self.assertRegex(lost.stderr.splitlines()[-1],
-                         rf"^ridge: .*cuda:0: cu\w+ failed: {re.escape(LOST)}")
+        self.assertRegex(lost.stderr.splitlines()[-1], LOST_IN_A_STEP)
         kept = self.contents("run")
         self.assertEqual(sorted(kept), list(range(5, max(kept) + 1, 5)))
         for step, files in kept.items():
@@ -202,11 +203,13 @@ class Lost(Machine):
         seed = random.randrange(1 << 30)
         chance = random.Random(seed)
         ends = set()
-        for function in ("cuGraphLaunch", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
-            for i, call in enumerate(chance.sample(range(1, 41), 10)):
-                kind = ("FAIL", "FAIL_LATE")[i % 2]
-                with self.subTest(kind=kind, call=f"{function}:{call}", seed=seed):
-                    ends.add(self.lose_in_a_step(kind, f"{function}:{call}", whole))
+        for function, calls, launch, draws in (
+                ("cuGraphLaunch", 40, "graph", 5), ("cuLaunchKernel", 200, "single", 5),
+                ("cuMemcpyHtoDAsync", 40, "graph", 10), ("cuMemcpyDtoHAsync", 40, "graph", 10)):
+            for i in range(draws):
+                kind, call = ("FAIL", "FAIL_LATE")[i % 2], f"{function}:{chance.randint(1, calls)}"
+                with self.subTest(kind=kind, call=call, seed=seed):
+                    ends.add(self.lose_in_a_step(kind, call, launch, whole))
         self.assertGreater(len(ends), 3)
 
     def test_a_gpu_that_is_lost_before_the_first_step_leaves_no_run(self):
