@@ -30,6 +30,7 @@ std::vector<Lever> LeversOf(const PlannedJob& job, const Machine& machine) {
         [](TrainOptions& o) {
           o.batch /= 2;
           o.accumulate *= 2;
+          o.loss_chunks = "auto";
         });
   }
   for (const char* recompute : {"off", "all", "full"}) {

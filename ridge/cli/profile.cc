@@ -35,6 +35,7 @@ Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
     base.validation.clear();
     base.weights.clear();
     base.weights_skip.clear();
+    if (verb.train.Has("batch")) base.loss_chunks = "auto";
     request.run = model;
   }
   const std::string run_model = base.model;

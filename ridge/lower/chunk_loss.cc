@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ridge/core/rounding.h"
 #include "ridge/graph/axes.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
@@ -74,7 +75,9 @@ class Region {
       waiting_.pop_back();
       if (!Take(next)) return false;
     }
-    return !ReadsItsResults();
+    computed_outside_ = ComputedOutside();
+    return std::all_of(factors_.begin(), factors_.end(),
+                       [this](const auto& entry) { return ReadsChunks(entry.first); });
   }
 
   ChunkableLogits size() const { return {rows_, graph_.type(logits_.value).bytes()}; }
@@ -154,21 +157,20 @@ class Region {
     if (IsWide(id) && !IsProduct(node)) waiting_.push_back({id, axis});
   }
 
-  // Whether a node reads a sum over all rows, or what nodes outside compute from whole results.
-  bool ReadsItsResults() const {
-    const ValueSet later = ComputedOutside();
-    for (const auto& [id, factor] : factors_) {
-      for (const ValueId value : graph_.node(id).inputs) {
-        if (value == kNoValue) continue;
-        if (IsSum(value) || later[static_cast<size_t>(value)]) return true;
-      }
+  // Whether a chunk of the node reads chunks only of what nodes here make, and nothing that nodes
+  // outside make of whole results.
+  bool ReadsChunks(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const Factor& factor = factors_.at(id);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      if (computed_outside_[static_cast<size_t>(node.inputs[i])]) return false;
+      const auto made = factors_.find(graph_.value(node.inputs[i]).producer);
+      if (made == factors_.end()) continue;
+      const int axis = made->second.outputs[0];
+      if (axis == Factor::kNone || factor.inputs[i] != axis) return false;
     }
-    return false;
-  }
-
-  bool IsSum(ValueId id) const {
-    const auto factor = factors_.find(graph_.value(id).producer);
-    return factor != factors_.end() && factor->second.outputs[0] == Factor::kNone;
+    return true;
   }
 
   // What nodes outside compute from results.
@@ -191,6 +193,7 @@ class Region {
   Wide logits_;
   std::vector<Wide> waiting_;
   std::map<ValueId, int> axes_;
+  ValueSet computed_outside_;
   std::map<NodeId, Factor> factors_;  // in the order of nodes
 };
 
@@ -255,7 +258,7 @@ class Chunker {
     }
     const ValueId result = node.outputs[0];
     RIDGE_ASSIGN_OR_RETURN(const ValueId part, Make(node, std::move(inputs), factor.outputs[0]));
-    now_[result] = part;
+    now_[{result, factor.outputs[0]}] = part;
     if (!region_.Leaves(result)) return Status();
     if (factor.outputs[0] == Factor::kNone) return AddUp(result, part, node);
     joined_[result].push_back(part);
@@ -280,11 +283,12 @@ class Chunker {
 
   // The chunk of an input whose dimension `axis` is cut.
   Result<ValueId> PartOf(ValueId id, int axis) {
-    if (const auto known = now_.find(id); known != now_.end()) return known->second;
+    const std::pair key(id, axis);
+    if (const auto known = now_.find(key); known != now_.end()) return known->second;
     if (id == kNoValue || axis == Factor::kNone || ExtentOf(graph_, id, axis) == 1)
       return Whole(id);
     RIDGE_ASSIGN_OR_RETURN(const ValueId part, Cut(id, axis));
-    now_[id] = part;
+    now_[key] = part;
     return part;
   }
 
@@ -324,26 +328,23 @@ class Chunker {
   GraphRewriter rewriter_;
   bool is_made_ = false;
   int64_t chunk_ = 0;
-  std::map<ValueId, ValueId> now_;                  // parts of this chunk, by old value
+  std::map<std::pair<ValueId, int>, ValueId> now_;  // parts of this chunk, by old value and axis
   std::map<ValueId, ValueId> sums_;                 // by result
   std::map<ValueId, std::vector<ValueId>> joined_;  // parts by result
 };
 
 }  // namespace
 
-std::optional<ChunkableLogits> FindChunkableLogits(const Graph& graph) {
+Result<ChunkedLoss> ChunkLoss(Graph graph, int64_t chunks) {
   const GraphUses uses(graph);
   const std::optional<Region> region = FindRegion(graph, uses);
-  if (!region) return std::nullopt;
-  return region->size();
-}
-
-Result<Graph> ChunkLoss(Graph graph, int64_t chunks) {
-  const GraphUses uses(graph);
-  const std::optional<Region> region = FindRegion(graph, uses);
-  RIDGE_CHECK(region && region->size().rows % chunks == 0, "chunks of equal rows");
-  RIDGE_ASSIGN_OR_RETURN(Graph chunked, Chunker(graph, *region, chunks).Run());
-  return RemoveDead(std::move(chunked));  // views of what is cut
+  if (!region) return ChunkedLoss{std::move(graph), std::nullopt};
+  const ChunkableLogits logits = region->size();
+  const int64_t parts = DivisorFrom(chunks, logits.rows);
+  if (parts == 1) return ChunkedLoss{std::move(graph), logits};
+  RIDGE_ASSIGN_OR_RETURN(Graph chunked, Chunker(graph, *region, parts).Run());
+  RIDGE_ASSIGN_OR_RETURN(chunked, RemoveDead(std::move(chunked)));  // views of what is cut
+  return ChunkedLoss{std::move(chunked), logits};
 }
 
 }  // namespace ridge

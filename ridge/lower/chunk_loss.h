@@ -21,11 +21,14 @@ struct ChunkableLogits {
   int64_t bytes = 0;
 };
 
-// The largest of a graph; nullopt: there are none.
-std::optional<ChunkableLogits> FindChunkableLogits(const Graph& graph);
+struct ChunkedLoss {
+  Graph graph;
+  std::optional<ChunkableLogits> logits;  // the largest, as they were; nullopt: there are none
+};
 
-// Those in `chunks` chunks.  REQUIRES: chunks divides their rows.  Sums over rows are rounded once
-// a chunk, so gradients of the product's weight have other bits.
-Result<Graph> ChunkLoss(Graph graph, int64_t chunks);
+// The largest logits in the fewest equal chunks that are `chunks` or more, or one for each row; the
+// same graph for 1.  Sums over rows are rounded once a chunk, so gradients of the product's weight
+// have other bits.
+Result<ChunkedLoss> ChunkLoss(Graph graph, int64_t chunks);
 
 }  // namespace ridge

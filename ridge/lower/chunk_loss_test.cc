@@ -9,9 +9,9 @@ namespace ridge {
 namespace {
 
 Graph Chunked(const std::string& text, int64_t chunks) {
-  Result<Graph> chunked = ChunkLoss(ParsedGraph(text), chunks);
+  Result<ChunkedLoss> chunked = ChunkLoss(ParsedGraph(text), chunks);
   EXPECT_TRUE(chunked.ok()) << chunked.status().message();
-  return *std::move(chunked);
+  return std::move(chunked->graph);
 }
 
 // But for how sums over rows are rounded.
@@ -25,8 +25,15 @@ void ExpectSame(const std::string& text, int64_t chunks) {
   }
 }
 
+std::optional<ChunkableLogits> LogitsOf(const std::string& text) {
+  const Result<ChunkedLoss> found = ChunkLoss(ParsedGraph(text), /*chunks=*/1);
+  EXPECT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(PrintGraph(found->graph), PrintGraph(ParsedGraph(text)));
+  return found->logits;
+}
+
 int64_t RowsOf(const std::string& text) {
-  const std::optional<ChunkableLogits> logits = FindChunkableLogits(ParsedGraph(text));
+  const std::optional<ChunkableLogits> logits = LogitsOf(text);
   return logits ? logits->rows : 0;
 }
 
@@ -191,6 +198,40 @@ TEST(ChunkLoss, LeavesOtherLogits) {
             0);
 }
 
+TEST(ChunkLoss, CutsIntoNoFewerChunksThanAskedFor) {
+  EXPECT_EQ(PrintGraph(Chunked(kStep, 3)), PrintGraph(Chunked(kStep, 4)));
+  EXPECT_EQ(PrintGraph(Chunked(kStep, 9)), PrintGraph(Chunked(kStep, 4)));
+}
+
+// Each sample against all: the rows of one operand, and all of the other.
+constexpr char kSimilarity[] = R"(graph g
+  x = input f64[4,2]
+  y = input f64[4]
+  label = input i64[4]
+  raw = matmul(x, x, transpose_b=1)
+  scores = mul(raw, y)
+  losses = softmax_cross_entropy(scores, label, ignore_index=-1)
+  output losses
+)";
+
+TEST(ChunkLoss, CutsAnOperandThatIsReadByRowsAndAsAWhole) {
+  EXPECT_EQ(RowsOf(kSimilarity), 4);
+  ExpectSame(kSimilarity, 2);
+  const std::string normed = Replaced(kSimilarity, "  raw =", "  z = tanh(x)\n  raw =");
+  ExpectSame(Replaced(normed, "matmul(x, x", "matmul(z, z"), 2);
+}
+
+// Losses of all rows beside each column, and products of logits with each other.
+TEST(ChunkLoss, LeavesWhatReadsItsResultsAsAWhole) {
+  EXPECT_EQ(RowsOf(Replaced(kSimilarity, "  output losses\n",
+                            "  more = mul(scores, losses)\n  output losses\n  output more\n")),
+            0);
+  EXPECT_EQ(RowsOf(Replaced(kSimilarity, "  output losses\n",
+                            "  gram = matmul(scores, scores, transpose_b=1)\n  output losses\n"
+                            "  output gram\n")),
+            0);
+}
+
 TEST(ChunkLoss, TakesTheLargestLogits) {
   const std::string text = R"(graph g
   x = input f64[4,2]
@@ -204,7 +245,7 @@ TEST(ChunkLoss, TakesTheLargestLogits) {
   output small_losses
   output large_losses
 )";
-  EXPECT_EQ(FindChunkableLogits(ParsedGraph(text))->bytes, 4 * 5 * 8);
+  EXPECT_EQ(LogitsOf(text)->bytes, 4 * 5 * 8);
   ExpectSame(text, 2);
 }
 

@@ -251,7 +251,9 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(*pass, std::move(graph), last));
   }
   if (rewrites.chunk_loss) {
-    RIDGE_ASSIGN_OR_RETURN(graph, rewrites.chunk_loss(std::move(graph)));
+    Result<Graph> chunked = rewrites.chunk_loss(std::move(graph));
+    if (!chunked.ok()) return PassError("chunk_loss", chunked.status());
+    graph = *std::move(chunked);
     runner.Forget();
   }
   if (fuses) {

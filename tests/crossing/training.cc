@@ -314,8 +314,7 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
   training.graphs = std::move(rewritten.graphs);
   training.recomputed = rewritten.recomputed;
   const auto& logits = rewritten.logits;
-  if (setting.loss_chunks > 1 && logits && logits->rows % setting.loss_chunks == 0)
-    training.chunked = 1;
+  if (setting.loss_chunks > 1 && logits) training.chunked = 1;
   return training;
 }
 

@@ -10,7 +10,7 @@ namespace ridge {
 struct PlanCandidate {
   int64_t slices = 1;             // of a batch
   std::string recompute = "off";  // or as the option --recompute has it
-  int64_t loss_chunks = 1;        // of logits
+  int64_t loss_chunks = 1;        // of a batch's logits
   int64_t bytes = 0;              // of the process, without data
   double seconds = 0;             // of an update
   bool fits = true;

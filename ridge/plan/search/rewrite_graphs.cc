@@ -3,13 +3,12 @@
 namespace ridge {
 namespace {
 
-// In chunks, where rows divide so; what was found is compared with `largest` where it trains.
+// What was found is compared with `largest` where the graph trains.
 Result<Graph> ChunkLossOf(Graph graph, int64_t chunks, std::optional<ChunkableLogits>* largest) {
-  const std::optional<ChunkableLogits> logits = FindChunkableLogits(graph);
-  if (!logits) return graph;
-  if (largest != nullptr && (!*largest || logits->bytes > (*largest)->bytes)) *largest = logits;
-  if (chunks == 1 || logits->rows % chunks != 0) return graph;
-  return ChunkLoss(std::move(graph), chunks);
+  RIDGE_ASSIGN_OR_RETURN(ChunkedLoss chunked, ChunkLoss(std::move(graph), chunks));
+  const bool counts = largest != nullptr && chunked.logits.has_value();
+  if (counts && (!*largest || chunked.logits->bytes > (*largest)->bytes)) *largest = chunked.logits;
+  return std::move(chunked.graph);
 }
 
 }  // namespace

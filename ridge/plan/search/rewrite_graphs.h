@@ -16,7 +16,7 @@ struct GraphRewrites {
   PassSelection passes;
   DType operands = DType::kF32;  // of products
   RecomputeLimits limits = {};
-  int64_t loss_chunks = 1;  // of logits in each graph whose rows it divides
+  int64_t loss_chunks = 1;  // of the logits of each graph, as ChunkLoss() has it
   bool group_updates =
       false;  // but where ranks exchange gradients: one that is there early is used
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/core/rounding.h"
 #include "ridge/core/units.h"
 #include "ridge/lower/narrow_inputs.h"
 #include "ridge/plan/cost/reuse.h"
@@ -40,6 +41,7 @@ constexpr int64_t kReuseShare = 2;
 
 struct Candidate {
   PlanChoice planned;
+  int order = 0;  // of planning
   double seconds = 0;
   double cached_s = 0;        // with all bytes in the fastest memory
   int64_t bytes = 0;          // of the process, by the nominal device: choices use no measurement
@@ -93,10 +95,12 @@ class PlanSearch {
         measured_(measured),
         goals_(goals),
         nominal_(kernels.nominal()),
-        facts_(nominal_.facts()) {}
+        facts_(nominal_.facts()),
+        loss_chunks_(goals.loss_chunks.value_or(1)) {}
 
   Result<PlanChoice> Run() {
-    RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), GivenLimits()));
+    RIDGE_RETURN_IF_ERROR(Add(GivenSlices(), GivenLimits()));
+    whole_scratch_bytes_ = candidates_.front().scratch_bytes;
     RIDGE_RETURN_IF_ERROR(goals_.loss_chunks ? CheckChunks(*goals_.loss_chunks) : TryChunks());
     if (goals_.budget) {
       RIDGE_RETURN_IF_ERROR(AddWithin(*goals_.budget));
@@ -115,11 +119,13 @@ class PlanSearch {
   }
 
  private:
+  int64_t GivenSlices() const { return goals_.slices.value_or(1); }
   RecomputeLimits GivenLimits() const { return goals_.recompute.value_or(RecomputeLimits()); }
 
   Status CheckChunks(int64_t chunks) const {
     const std::optional<ChunkableLogits>& logits = candidates_.front().planned.logits;
-    if (chunks == 1 || (logits && logits->rows % chunks == 0)) return Status();
+    const int64_t slices = GivenSlices(), of_slice = ChunksOf(slices);
+    if (of_slice == 1 || (logits && logits->rows % of_slice == 0)) return Status();
     if (!logits) {
       return InvalidArgument(fmt::format(
           "--loss-chunks is {}; no logits of a cross entropy come from a product and are read row "
@@ -128,7 +134,7 @@ class PlanSearch {
     }
     return InvalidArgument(fmt::format(
         "--loss-chunks is {}; the {} rows of logits cannot be cut so. hint: --loss-chunks {}",
-        chunks, logits->rows, Divisor(chunks, logits->rows)));
+        chunks, logits->rows * slices, DivisorFrom(of_slice, logits->rows) * slices));
   }
 
   // Replaces the first candidate by one whose logits are cut into chunks, if that pays; the others
@@ -140,9 +146,10 @@ class PlanSearch {
     if (kernels_.memory().shared && Fits(candidates_.front())) return Status();
     for (int64_t wanted = std::min(kFirstChunks, logits->rows); wanted <= logits->rows;
          wanted *= 2) {
-      loss_chunks_ = Divisor(wanted, logits->rows);
-      if (loss_chunks_ > kMostChunks) break;
-      RIDGE_ASSIGN_OR_RETURN(Candidate more, Make(goals_.slices.value_or(1), GivenLimits()));
+      const int64_t chunks = DivisorFrom(wanted, logits->rows);
+      if (chunks > kMostChunks) break;
+      loss_chunks_ = chunks * GivenSlices();
+      RIDGE_ASSIGN_OR_RETURN(Candidate more, Make(GivenSlices(), GivenLimits()));
       const bool pays = ChunksPay(more, candidates_.front());
       if (pays) std::swap(candidates_.front(), more);
       rejected_.push_back(std::move(more));
@@ -155,7 +162,7 @@ class PlanSearch {
   // Whether a plan with more chunks is better than `before`.
   bool ChunksPay(const Candidate& more, const Candidate& before) const {
     const double freed = 1 - static_cast<double>(more.bytes) / static_cast<double>(before.bytes);
-    if (!Fits(before) && Fits(more)) return true;
+    if (!Fits(before)) return Fits(more) || freed >= kLeastFreed;
     return freed >= std::max(kLeastFreed, kFreedBySlowdown * (more.seconds / before.seconds - 1));
   }
 
@@ -165,7 +172,7 @@ class PlanSearch {
     if (!goals_.slices && most > 1 && most <= kMostSlices)
       RIDGE_RETURN_IF_ERROR(TryAdd(most).status());
     if (goals_.recompute) return Status();
-    return Add(goals_.slices.value_or(1), {.any = true, .expensive = true});
+    return Add(GivenSlices(), {.any = true, .expensive = true});
   }
 
   Status AddSliced() {
@@ -258,7 +265,8 @@ class PlanSearch {
   Status AddWithin(const ScratchBudget& budget) {
     const Candidate& kept = candidates_.front();
     const int64_t kept_bytes = kept.scratch_bytes;
-    const auto share = static_cast<int64_t>(budget.share * static_cast<double>(kept_bytes));
+    const auto share =
+        static_cast<int64_t>(budget.share * static_cast<double>(whole_scratch_bytes_));
     most_scratch_bytes_ = std::min(budget.bytes, share);
     if (kept_bytes <= most_scratch_bytes_) return Status();
     RIDGE_RETURN_IF_ERROR(Add(kept.planned.slices, {.any = true, .expensive = true}));
@@ -268,8 +276,8 @@ class PlanSearch {
         "--recompute: activations and workspaces take {} with all values recomputed, {} of {} "
         "without; the budget is {}. hint: --slices, or a smaller --batch",
         FormatBytes(least),
-        FormatPercent(static_cast<double>(least) / static_cast<double>(kept_bytes)),
-        FormatBytes(kept_bytes), FormatBytes(most_scratch_bytes_)));
+        FormatPercent(static_cast<double>(least) / static_cast<double>(whole_scratch_bytes_)),
+        FormatBytes(whole_scratch_bytes_), FormatBytes(most_scratch_bytes_)));
   }
 
   // Whether parameters, optimizer state and inputs alone are above the limit.
@@ -335,6 +343,7 @@ class PlanSearch {
   Result<Candidate> MakeCandidate(int64_t slices, const RecomputeLimits& limits,
                                   const PlanOptions& options) {
     Candidate candidate;
+    candidate.order = made_++;
     RIDGE_ASSIGN_OR_RETURN(candidate.planned, Plan(slices, limits, options));
     const Program& program = candidate.planned.program;
     for (const UpdatePart& part : UpdateParts(program, goals_.accumulate)) {
@@ -363,10 +372,8 @@ class PlanSearch {
     candidate.cached_s = SecondsBesideTransfers(candidate.cached_s, offload);
   }
 
-  // Those of the whole batch: a slice has as many times fewer rows.
-  int64_t ChunksOf(int64_t slices) const {
-    return goals_.loss_chunks ? *goals_.loss_chunks : std::max<int64_t>(1, loss_chunks_ / slices);
-  }
+  // Of a slice's logits, which have so many times fewer rows than those of the batch.
+  int64_t ChunksOf(int64_t slices) const { return CeilDiv(loss_chunks_, slices); }
 
   Result<PlanChoice> Plan(int64_t slices, const RecomputeLimits& limits,
                           const PlanOptions& options) {
@@ -381,7 +388,9 @@ class PlanSearch {
     PlanChoice planned;
     planned.slices = slices;
     planned.logits = rewritten.logits;
-    if (planned.logits && planned.logits->rows % chunks == 0) planned.loss_chunks = chunks;
+    planned.loss_chunks = goals_.loss_chunks.value_or(1);
+    if (!goals_.loss_chunks && planned.logits && chunks > 1)
+      planned.loss_chunks = DivisorFrom(chunks, planned.logits->rows) * slices;
     if (rewritten.recomputed > 0) planned.recompute = NameOf(limits, rewritten.recomputed);
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
@@ -407,12 +416,16 @@ class PlanSearch {
   }
 
   PlanChoice Take(Candidate& best) {
-    std::vector<PlanCandidate> all;
+    std::vector<const Candidate*> made;
     for (const std::vector<Candidate>* of : {&rejected_, &candidates_}) {
-      for (const Candidate& c : *of)
-        all.push_back({c.planned.slices, c.planned.recompute, c.planned.loss_chunks, c.bytes,
-                       c.seconds, Fits(c), /*chosen=*/&c == &best});
+      for (const Candidate& c : *of) made.push_back(&c);
     }
+    std::sort(made.begin(), made.end(),
+              [](const Candidate* a, const Candidate* b) { return a->order < b->order; });
+    std::vector<PlanCandidate> all;
+    for (const Candidate* c : made)
+      all.push_back({c->planned.slices, c->planned.recompute, c->planned.loss_chunks, c->bytes,
+                     c->seconds, Fits(*c), /*chosen=*/c == &best});
     PlanChoice choice = std::move(best.planned);
     choice.candidates = std::move(all);
     choice.keeps_many =
@@ -453,13 +466,7 @@ class PlanSearch {
     return all;
   }
 
-  // The smallest divisor of `whole` that is not below `least`.
-  static int64_t Divisor(int64_t least, int64_t whole) {
-    int64_t divisor = std::clamp<int64_t>(least, 1, whole);
-    while (whole % divisor != 0) ++divisor;
-    return divisor;
-  }
-  int64_t Divisor(int64_t least) const { return Divisor(least, goals_.batch); }
+  int64_t Divisor(int64_t least) const { return DivisorFrom(least, goals_.batch); }
 
   // The best candidate that fits: recomputing a few values costs less than slicing the batch.
   Candidate& Best() {
@@ -507,7 +514,9 @@ class PlanSearch {
   const CostModel& nominal_;
   const DeviceFacts& facts_;
   int64_t most_scratch_bytes_ = INT64_MAX;
+  int64_t whole_scratch_bytes_ = 0;  // before logits are cut without being asked for
   std::vector<Candidate> candidates_;
+  int made_ = 0;
   std::vector<Candidate> rejected_;  // with other numbers of chunks
   int64_t loss_chunks_ = 1;          // of a whole batch
   std::map<std::pair<int64_t, int64_t>, RewrittenGraphs> evaluations_;  // by slices and chunks

@@ -240,13 +240,13 @@ class Head : public JobGraphs {
   explicit Head(int64_t rows, int64_t hidden = 64) : rows_(rows), hidden_(hidden) {}
 
   Result<std::vector<NamedGraph>> Training(int64_t slices) override {
-    if (slices > 1) return Status(ErrorCode::kUnsupported, "couples samples");
     constexpr int64_t kClasses = 4096;
+    const int64_t rows = rows_ / slices;
     GraphBuilder b("head");
     const Value v = b.Parameter("v", {DType::kF32, {hidden_, hidden_}}, Init::Zeros());
     const Value w = b.Parameter("w", {DType::kF32, {hidden_, kClasses}}, Init::Zeros());
-    const Value x = MatMul(b.Input("x", {DType::kF32, {rows_, hidden_}}), v);
-    const Value label = b.Input("label", {DType::kI64, {rows_}});
+    const Value x = MatMul(b.Input("x", {DType::kF32, {rows, hidden_}}), v);
+    const Value label = b.Input("label", {DType::kI64, {rows}});
     const Value losses = Op("softmax_cross_entropy", {MatMul(x, w), label});
     const std::vector<Value> params = {v, w};
     RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> grads,
@@ -293,6 +293,35 @@ TEST(SearchPlan, CutsLogitsInMemoryOfTheRunAlone) {
   const auto chosen = std::find_if(choice->candidates.begin(), choice->candidates.end(),
                                    [](const PlanCandidate& c) { return c.chosen; });
   EXPECT_EQ(chosen->loss_chunks, choice->loss_chunks);
+}
+
+// Chunks are those of the batch: a slice has its share of them.
+TEST(SearchPlan, CutsTheLogitsOfSlices) {
+  const PlanGoals goals = {.slices = 4, .loss_chunks = std::nullopt, .batch = kRows};
+  const Result<PlanChoice> choice = SearchHead(Head(kRows), /*shared=*/false, goals);
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  EXPECT_GE(choice->loss_chunks, 16);
+  EXPECT_EQ(choice->loss_chunks % 4, 0);
+  EXPECT_LT(2 * choice->program.arena_bytes, choice->candidates.front().bytes);
+}
+
+TEST(SearchPlan, CandidatesStandInTheOrderOfPlanning) {
+  const Result<PlanChoice> choice =
+      SearchHead(Head(kRows), /*shared=*/false, {.loss_chunks = std::nullopt});
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  ASSERT_GE(choice->candidates.size(), 3U);
+  for (size_t i = 1; i < choice->candidates.size(); ++i)
+    EXPECT_GT(choice->candidates[i].loss_chunks, choice->candidates[i - 1].loss_chunks);
+}
+
+// A budget is a share of what the step takes with whole logits.
+TEST(SearchPlan, ChunksCountTowardsABudget) {
+  PlanGoals goals = {.loss_chunks = std::nullopt};
+  goals.budget = ScratchBudget{.share = 0.5};
+  const Result<PlanChoice> choice = SearchHead(Head(kRows), /*shared=*/false, goals);
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  EXPECT_GT(choice->loss_chunks, 1);
+  EXPECT_EQ(choice->recompute, "off");
 }
 
 // Gradients of large weights are added up for few bytes of logits.

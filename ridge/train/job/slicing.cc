@@ -459,7 +459,7 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   if (recompute.kind == RecomputeOption::Kind::kBudget)
     goals.budget = ScratchBudget{recompute.share, recompute.bytes};
   RIDGE_ASSIGN_OR_RETURN(goals.loss_chunks, ParseLossChunks(q.options.loss_chunks));
-  // Ranks must choose alike, whatever their memory.
+  // Ranks must choose alike, whatever their memory; a placed table is added to where it lies.
   if (!goals.loss_chunks && (!compare || share || !q.options.place.empty())) goals.loss_chunks = 1;
   goals.accumulate = q.options.accumulate;
   goals.limit_bytes = q.limit_bytes;
