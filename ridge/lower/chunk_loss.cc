@@ -75,9 +75,10 @@ class Region {
       waiting_.pop_back();
       if (!Take(next)) return false;
     }
-    computed_outside_ = ComputedOutside();
-    return std::all_of(factors_.begin(), factors_.end(),
-                       [this](const auto& entry) { return ReadsChunks(entry.first); });
+    const ValueSet outside = ComputedOutside();
+    return std::all_of(factors_.begin(), factors_.end(), [&](const auto& entry) {
+      return ReadsChunks(graph_.node(entry.first), entry.second, outside);
+    });
   }
 
   ChunkableLogits size() const { return {rows_, graph_.type(logits_.value).bytes()}; }
@@ -157,14 +158,12 @@ class Region {
     if (IsWide(id) && !IsProduct(node)) waiting_.push_back({id, axis});
   }
 
-  // Whether a chunk of the node reads chunks only of what nodes here make, and nothing that nodes
-  // outside make of whole results.
-  bool ReadsChunks(NodeId id) const {
-    const Node& node = graph_.node(id);
-    const Factor& factor = factors_.at(id);
+  // Whether a chunk of the node reads chunks only of what nodes here make, and nothing of
+  // ComputedOutside().
+  bool ReadsChunks(const Node& node, const Factor& factor, const ValueSet& outside) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
-      if (computed_outside_[static_cast<size_t>(node.inputs[i])]) return false;
+      if (outside[static_cast<size_t>(node.inputs[i])]) return false;
       const auto made = factors_.find(graph_.value(node.inputs[i]).producer);
       if (made == factors_.end()) continue;
       const int axis = made->second.outputs[0];
@@ -193,7 +192,6 @@ class Region {
   Wide logits_;
   std::vector<Wide> waiting_;
   std::map<ValueId, int> axes_;
-  ValueSet computed_outside_;
   std::map<NodeId, Factor> factors_;  // in the order of nodes
 };
 

@@ -5,7 +5,6 @@
 #include "ridge/lower/recompute.h"
 
 #include <algorithm>
-#include <set>
 
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/uses.h"
@@ -25,35 +24,26 @@ class Recomputer {
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
     RIDGE_ASSIGN_OR_RETURN(Graph graph, rewriter_.Finish());
-    for (const ValueId id : ReadTwice(graph)) {
-      graph.mutable_value(rewriter_.Map(id)).role = ValueRole::kRecomputed;
-      graph.mutable_value(again_[static_cast<size_t>(id)]).role = ValueRole::kRecomputed;
-    }
+    MarkCopies(graph);
     return graph;
   }
 
  private:
-  // Old values whose copy must not be joined with its only reader, since the original was not, or
-  // is not now.
-  std::set<ValueId> ReadTwice(const Graph& graph) const {
-    const GraphUses before(graph_), after(graph);
-    std::set<ValueId> values;
+  // A copy is joined with its only reader where its original was.
+  void MarkCopies(Graph& graph) const {
+    const GraphUses uses(graph_);
     for (size_t i = 0; i < again_.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
-      if (again_[i] == kNoValue) continue;
-      const bool is_twice = read_late_.count(id) > 0 && after.ReadsOf(rewriter_.Map(id)) > 0;
-      if (is_twice || !before.IsReadOnce(id)) values.insert(id);
+      if (again_[i] == kNoValue || uses.IsReadOnce(id)) continue;
+      graph.mutable_value(rewriter_.Map(id)).role = ValueRole::kRecomputed;
+      graph.mutable_value(again_[i]).role = ValueRole::kRecomputed;
     }
-    return values;
   }
 
   Status Visit(const Node& node) {
     const auto n = static_cast<size_t>(graph_.IdOf(node));
     if (!set_.late_readers[n]) return rewriter_.Copy(node);
     RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(node.inputs));
-    for (ValueId id : node.inputs) {
-      if (id != kNoValue && again_[static_cast<size_t>(id)] != kNoValue) read_late_.insert(id);
-    }
     return rewriter_.CopyOn(node, std::move(inputs));
   }
 
@@ -87,8 +77,7 @@ class Recomputer {
   const Graph& graph_;
   const RecomputeSet& set_;
   GraphRewriter rewriter_;
-  std::vector<ValueId> again_;   // by old value: its copy, of the new graph
-  std::set<ValueId> read_late_;  // old values whose copy a late node reads: not only other copies
+  std::vector<ValueId> again_;  // by old value: its copy, of the new graph
 };
 
 }  // namespace

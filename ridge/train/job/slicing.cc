@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "ridge/core/rounding.h"
 #include "ridge/graph/batch_axis.h"
 #include "ridge/graph/reach.h"
 #include "ridge/learn/averages.h"
@@ -258,9 +259,7 @@ int64_t FewestSlices(int64_t batch, int64_t ranks, const SharesOption& shares) {
   for (int64_t slices = std::bit_ceil(static_cast<uint64_t>(least)); slices <= batch; slices *= 2) {
     if (batch % slices == 0) return slices;
   }
-  int64_t slices = least;
-  while (slices < batch && batch % slices != 0) ++slices;
-  return slices;
+  return std::max(least, DivisorFrom(least, batch));
 }
 
 RecomputeLimits LimitsOf(const RecomputeOption& recompute) {
