@@ -234,7 +234,18 @@ void Configure(Session& session, Graph& graph) {
   if (session.device) graph.set_device_properties(session.device);
 }
 
-void Build(const RidgeCudnnQuestion& question, Plan& plan) {
+void BuildEngine(Session& session, Graph& graph, int32_t engine) {
+  if (engine == 0) {
+    Must(graph.check_support());
+    Must(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
+  } else if (session.handle != nullptr) {
+    Must(graph.build_plan_at_index(session.handle, engine - 1));
+  } else {
+    Must(graph.build_plan_at_index(engine - 1));
+  }
+}
+
+void Build(const RidgeCudnnQuestion& question, Plan& plan, RidgeCudnnAnswer& answer) {
   Graph& graph = plan.graph;
   Configure(plan.session, graph);
   AddNodes(question, plan);
@@ -246,8 +257,8 @@ void Build(const RidgeCudnnQuestion& question, Plan& plan) {
   }
   Must(graph.create_execution_plans({fe::HeurMode_t::A}));
   Deselect(question, graph);
-  Must(graph.check_support());
-  Must(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
+  answer.engines = static_cast<int32_t>(graph.get_execution_plan_count());
+  BuildEngine(plan.session, graph, question.engine);
 }
 
 void Describe(const Plan& plan, int64_t most_workspace, RidgeCudnnAnswer& answer) {
@@ -297,7 +308,7 @@ void* Make(void* session, const RidgeCudnnQuestion* question, RidgeCudnnAnswer* 
   *answer = {};
   try {
     auto plan = std::unique_ptr<Plan>(new Plan{*static_cast<Session*>(session), {}, {}});
-    Build(*question, *plan);
+    Build(*question, *plan, *answer);
     Describe(*plan, question->most_workspace, *answer);
     return plan.release();
   } catch (const std::exception& exception) {

@@ -103,7 +103,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual MemorySpace memory_space() const = 0;
-  // Its contents are undefined.  Fails with kOutOfMemory.
+  // Its contents are undefined.  Fails with kOutOfMemory, or with kDeviceMemory where the device
+  // has a memory of its own.
   virtual Result<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
   // The same, with a part in the host's memory, which kernels reach over the link.  REQUIRES: bytes
   // are whole pages.

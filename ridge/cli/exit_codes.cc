@@ -16,6 +16,7 @@ int ExitCodeFor(ErrorCode code) {
     case ErrorCode::kUnsupported:
       return kExitModel;
     case ErrorCode::kDevice:
+    case ErrorCode::kDeviceMemory:
       return kExitDevice;
     case ErrorCode::kQualityGate:
       return kExitQualityGate;

@@ -16,6 +16,7 @@ TEST(ExitCodes, AreThoseThatScriptsRelyOn) {
   EXPECT_EQ(ExitCodeFor(ErrorCode::kInvalidModel), 5);
   EXPECT_EQ(ExitCodeFor(ErrorCode::kUnsupported), 5);
   EXPECT_EQ(ExitCodeFor(ErrorCode::kDevice), 6);
+  EXPECT_EQ(ExitCodeFor(ErrorCode::kDeviceMemory), 6);
   EXPECT_EQ(ExitCodeFor(ErrorCode::kQualityGate), 7);
 }
 

@@ -1,6 +1,7 @@
 #include "ridge/cli/machine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 
@@ -42,8 +43,10 @@ ConvKernels ConvOf(const MachineChoice& choice) {
   return choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto;
 }
 
+bool TakesAllKernels(const MachineChoice& choice) { return choice.kernels != "default"; }
+
 OfferedKernels OfferedOf(const MachineChoice& choice) {
-  return choice.kernels == "default" ? OfferedKernels::kUsual : OfferedKernels::kAll;
+  return TakesAllKernels(choice) ? OfferedKernels::kAll : OfferedKernels::kUsual;
 }
 
 Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int threads) {
@@ -120,7 +123,20 @@ Status OpenHost(const MachineChoice& choice, OpenedMachine& opened) {
   return Status();
 }
 
+Status LoadTimes(const MachineChoice& choice, Machine& machine) {
+  if (choice.kernels != "tuned" || !choice.times || choice.backend != "cpu") return Status();
+  RIDGE_ASSIGN_OR_RETURN(KernelTimes times,
+                         LoadKernelTimes(machine.profile.id, LibrariesOf(machine)));
+  machine.kernel_s = std::move(times.kernel_s);
+  return Status();
+}
+
 }  // namespace
+
+std::string LibrariesOf(const Machine& machine) {
+  return machine.libraries.empty() ? CpuLibrary()
+                                   : fmt::format("{}", fmt::join(machine.libraries, ", "));
+}
 
 MachineChoice ChoiceOf(const TrainFlags& flags) {
   return {.device = flags.options.device,
@@ -168,13 +184,15 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
   if (gpu) {
     RIDGE_ASSIGN_OR_RETURN(const DeviceMemory most, ParseDeviceMemory(choice.device_memory));
-    RIDGE_ASSIGN_OR_RETURN(OpenedMachine opened,
-                           OpenCudaMachine({.ordinal = *gpu,
-                                            .most = most,
-                                            .libraries = {.tf32 = choice.tf32},
-                                            .launch = choice.launch,
-                                            .counters = choice.counters},
-                                           say));
+    RIDGE_ASSIGN_OR_RETURN(
+        OpenedMachine opened,
+        OpenCudaMachine({.ordinal = *gpu,
+                         .most = most,
+                         .libraries = {.tf32 = choice.tf32, .all_kernels = TakesAllKernels(choice)},
+                         .launch = choice.launch,
+                         .counters = choice.counters},
+                        say));
+    RIDGE_RETURN_IF_ERROR(LoadTimes(choice, opened.machine));
     if (choice.host_kernels) RIDGE_RETURN_IF_ERROR(OpenHost(choice, opened));
     return opened;
   }
@@ -195,11 +213,7 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   opened.machine.inter_op = team.inter_op;
   if (threads == 1)  // else the backend's team has the streams' threads
     RIDGE_RETURN_IF_ERROR(cpu::MakeTeam(team.inter_op.streams));
-  if (choice.kernels == "tuned" && choice.times && choice.backend == "cpu") {
-    RIDGE_ASSIGN_OR_RETURN(KernelTimes times,
-                           LoadKernelTimes(opened.machine.profile.id, CpuLibrary()));
-    opened.machine.kernel_s = std::move(times.kernel_s);
-  }
+  RIDGE_RETURN_IF_ERROR(LoadTimes(choice, opened.machine));
   return opened;
 }
 

@@ -56,6 +56,9 @@ struct OpenedMachine {
 // device.
 Result<std::optional<int>> GpuOrdinal(const std::string& flag, const std::string& device);
 
+// The kernel libraries of a machine without kernels of its host's, as KernelTimes names them.
+std::string LibrariesOf(const Machine& machine);
+
 // The backend with the stored profile, or with a quick one that is measured and stored after a
 // notice to `say`.  A child process measures, because the buffers would stay in this process's peak
 // memory.  With `--kernels tuned` loads the measured seconds of kernels.

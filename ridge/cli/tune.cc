@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
@@ -49,10 +48,16 @@ Result<std::vector<TrainOptions>> Jobs(const TuneRequest& request) {
 }
 
 // The stored times, if they are of this machine and library.
-KernelTimes StartTimes(const std::string& device) {
-  const std::string library = CpuLibrary();
-  Result<KernelTimes> before = LoadKernelTimes(device, library);
-  return before.ok() ? *std::move(before) : KernelTimes{device, library, "", {}};
+KernelTimes StartTimes(const Machine& machine) {
+  const std::string library = LibrariesOf(machine);
+  Result<KernelTimes> before = LoadKernelTimes(machine.profile.id, library);
+  return before.ok() ? *std::move(before) : KernelTimes{machine.profile.id, library, "", {}};
+}
+
+MachineChoice ChoiceFor(const TuneRequest& request, const TrainOptions& job) {
+  MachineChoice choice = ChoiceOf(request.flags, job);
+  choice.kernels = "all";
+  return choice;
 }
 
 std::string ModelText(const TunedModel& tuned, const Terminal& terminal) {
@@ -107,12 +112,9 @@ std::string TunedJson(const KernelTimes& times, const std::vector<TunedModel>& m
 Result<int> RunTune(const TuneRequest& request) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, request.output));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<TrainOptions> jobs, Jobs(request));
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine({.device = jobs.front().device,
-                                                                  .threads = jobs.front().threads,
-                                                                  .conv = jobs.front().conv,
-                                                                  .kernels = "all"},
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine(ChoiceFor(request, jobs.front()),
                                                                  SayUnless(request.output.quiet)));
-  KernelTimes times = StartTimes(opened.machine.profile.id);
+  KernelTimes times = StartTimes(opened.machine);
   std::vector<TunedModel> models;
   for (const TrainOptions& options : jobs) {
     RIDGE_ASSIGN_OR_RETURN(TuneReport report, TuneKernels(options, opened.machine, times.kernel_s));

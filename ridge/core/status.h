@@ -20,6 +20,7 @@ enum class ErrorCode {
   kInvalidModel,     // graph or model file invalid or missing           exit 5
   kUnsupported,      // valid, but no kernel or gradient for it          exit 5
   kDevice,           // device or driver                                 exit 6
+  kDeviceMemory,     // it has no memory left that a plan may count on   exit 6
   kQualityGate,      // a required accuracy was not met                  exit 7
   kUnavailable,      // may work when tried again (disk full, no access) exit 1
   kFailed,           // the run itself failed, such as a NaN loss        exit 1

@@ -29,8 +29,14 @@ std::vector<KernelChoice> WorthTiming(const RecordedCandidates& candidates) {
   return worth;
 }
 
+// Layouts are told where one is not row-major.
 std::string KernelText(const PlannedNode& node, const Backend& backend) {
   std::string text = node.choice.kernel;
+  const auto plain = [](const std::vector<LayoutId>& layouts) {
+    return std::all_of(layouts.begin(), layouts.end(),
+                       [](LayoutId layout) { return layout == kRowMajor; });
+  };
+  if (plain(node.choice.input_layouts) && plain(node.choice.output_layouts)) return text;
   const auto add = [&](const std::vector<LayoutId>& layouts) {
     for (const LayoutId layout : layouts) text += " " + backend.LayoutName(layout);
   };

@@ -9,11 +9,10 @@
 
 namespace ridge {
 
-// Seconds of each choice: the minimum of several rounds.  Each round runs all choices in turn, so
-// that a slow period of the machine affects all of them.  `op` is nullptr for a reorder of
-// call.inputs[0].
-// REQUIRES: the choices are candidates of `backend` for this call.
-// Fails with kOutOfMemory when the operands cannot be mapped, and as Kernel::Run() does.
+// Seconds of each choice by the device's clock: the minimum of several rounds.  Each round runs all
+// choices in turn, so that a slow period of the machine affects all of them.  `op` is nullptr for a
+// reorder of call.inputs[0]. REQUIRES: the choices are candidates of `backend` for this call. Fails
+// as Device::Allocate() and Kernel::Enqueue() do.
 Result<std::vector<double>> TimeKernels(Backend& backend, const OpDef* op, const OpCall& call,
                                         const std::vector<KernelChoice>& choices);
 

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kHint[] = "hint: ridge bench device --tune MODEL";
+constexpr char kHint[] = "hint: ridge bench device --tune MODEL, with this --device and --threads";
 
 Status Unusable(const std::string& file, const std::string& why) {
   return Status(ErrorCode::kInvalidData, fmt::format("{}: {}. {}", file, why, kHint));

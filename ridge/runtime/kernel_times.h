@@ -1,8 +1,8 @@
 // KernelTimes: measured seconds of kernels on disk: CACHE/profiles/<device>.kernels.json.
 //
 // `ridge bench device --tune MODEL` fills the file; with `--kernels tuned` its seconds choose
-// between kernels.  They are valid for one CPU type, thread count and version of the kernel
-// library.
+// between kernels.  They are valid for one type of CPU and number of threads, or of GPU, and one
+// version of the kernel libraries.
 #pragma once
 #include <map>
 #include <string>
@@ -12,8 +12,8 @@
 namespace ridge {
 
 struct KernelTimes {
-  std::string device;   // DeviceProfile::id: CPU type and threads
-  std::string library;  // "oneDNN 3.2.1"
+  std::string device;   // DeviceProfile::id: CPU type and threads, or type of GPU
+  std::string library;  // "oneDNN 3.2.1", "driver of CUDA 13.0, cuBLASLt 13.1.0"
   std::string made_at;
   std::map<std::string, double> kernel_s;  // by KernelChoice::key
 };

@@ -14,7 +14,7 @@ int64_t StagedExchangeBytes(const Program& program);
 // The same ranks, for spans of the device's memory: they cross to `bytes` of the host's, by
 // `ranks` to the others, and back.  An exchange waits for what stands before it on the main stream,
 // and what is enqueued there later sees what it received.  All of it outlives the result.  Fails
-// with kOutOfMemory.
+// as Device::AllocateStaging() does.
 Result<std::unique_ptr<Communicator>> StageRanks(Communicator& ranks, Device& device,
                                                  int64_t bytes);
 

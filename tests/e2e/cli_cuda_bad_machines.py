@@ -99,8 +99,8 @@ class Drivers(Machine):
 
 
 class Memory(Machine):
-    """Out of memory is exit 3, as on a CPU and not 6: a smaller batch is what a script tries next
-    (docs/errors/README.md)."""
+    """A plan that does not fit is exit 3, and a smaller batch is what a script tries next.  A GPU
+    that has no memory for a plan that fits is exit 6: something else takes it."""
 
     def test_a_plan_that_does_not_fit_is_refused_before_the_first_step(self):
         for words, variables, has in (
@@ -118,14 +118,14 @@ class Memory(Machine):
         self.assertRegex(done.stdout, "\n  does not fit: ")
 
     def test_a_context_that_finds_no_memory(self):
-        self.both(3, "cuda:0: cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2)",
+        self.both(6, "cuda:0: cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2)",
                   RIDGE_FAKE_CUDA_FAIL="cuDevicePrimaryCtxRetain:1:2")
 
     def test_an_arena_that_finds_no_memory(self):
         """Another process was faster."""
         for verb, words in (("train", ["--steps", "4", "--out", "run"]), ("plan", [])):
             code, sentence = self.told(verb, *words, RIDGE_FAKE_CUDA_FAIL="cuMemCreate:1:2")
-            self.assertEqual(code, 3)
+            self.assertEqual(code, 6)
             self.assertRegex(sentence, r"^ridge: the GPU has no [0-9.]+ MiB left: cuda:0: cuMemCreate "
                                        r"failed: CUDA_ERROR_OUT_OF_MEMORY \(2\)\. hint: --fit SIZE, "
                                        r"or end what else uses it, which nvidia-smi lists$")

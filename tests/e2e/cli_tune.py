@@ -1,11 +1,11 @@
-"""`ridge bench device --tune`, and what `--kernels tuned` makes of it."""
+"""`ridge bench device --tune`, and what `--kernels tuned` makes of it, on the CPU and on a GPU."""
 import glob
 import json
 import os
 import shutil
 import unittest
 
-from _ridge import NOT_HERE, RidgeTest, SMALL, environment
+from _ridge import FAKE_GPU, NOT_HERE, RidgeTest, SMALL, environment
 
 
 class Tune(RidgeTest):
@@ -118,6 +118,59 @@ class Tune(RidgeTest):
         self.fails(5, "no model 'cmn'", "bench", "device", "--tune", "cmn")
         self.fails(2, "--kernels is 'best'; it must be one of default, tuned", "plan", "mlp",
                    "--kernels", "best")
+
+
+class TuneGpu(RidgeTest):
+    """Of a GPU all algorithms of cuBLASLt and engines of cuDNN are timed, that give equal bits."""
+    MODEL = ["mlp:hidden=64", "--batch", "8", "--device", "cuda"]
+    SLOW = "cublaslt.matmul/algo1_tile18"
+    FAST = "cublaslt.matmul/algo2_tile20_splits3_reduction2_cluster5"
+
+    def setUp(self):
+        super().setUp()
+        self.env = {**FAKE_GPU, "RIDGE_FAKE_CUBLASLT_SLOW_US": "2000",
+                    "XDG_CACHE_HOME": self.path("cache")}
+
+    def products(self, *words):
+        plan = json.loads(self.ok("plan", *self.MODEL, *words, "--json", env=self.env))
+        return {node["kernel"] for node in plan["nodes"]
+                if node["step"] == "train" and node["op"] == "matmul"}
+
+    def cut(self, run):
+        """Leaves the run's first checkpoint, of step 3."""
+        shutil.rmtree(self.path(run + "/checkpoints/step-6"))
+        os.remove(self.path(run + "/summary.json"))
+
+    def test_the_fastest_algorithm_that_was_timed_is_taken_and_kept_by_a_run(self):
+        self.fails(4, "no kernels were timed on this machine yet. hint: ridge bench device --tune "
+                   "MODEL, with this --device", "plan", *self.MODEL, "--kernels", "tuned", env=self.env)
+        text = self.ok("bench", "device", "--tune", *self.MODEL, env=self.env)
+        self.assertRegex(text, rf" {self.SLOW} .* {self.FAST}\n")
+        self.assertEqual(self.products(), {self.SLOW})
+        self.assertEqual(self.products("--kernels", "tuned"), {self.FAST})
+        words = [*self.MODEL, "--data", "synthetic", "--steps", "6", "--checkpoint-every", "3",
+                 "--kernels", "tuned", "-q"]
+        self.ok("train", *words, "--out", "whole", env=self.env)
+        self.assertTrue(self.read_json("whole/kernels.json")["kernel_s"])
+        self.ok("train", *words, "--out", "cut", env=self.env)
+        self.cut("cut")
+        shutil.rmtree(self.path("cache/ridge/profiles"))
+        self.ok("train", "--resume", "cut", "-q", env=self.env)
+        self.assertRegex(self.ok("compare", "whole", "cut"), "^equal: ")
+
+    def test_times_of_other_libraries_are_refused(self):
+        self.ok("bench", "device", "--tune", *self.MODEL, env=self.env)
+        self.fails(4, "was timed with driver of CUDA 13.0, NVRTC 13.0, cuBLASLt 13.1.0, cuDNN 9.19.0; this "
+                   "is driver of CUDA 13.0, NVRTC 13.0, cuBLASLt 13.1.0, cuDNN 9.20.0", "plan", *self.MODEL,
+                   "--kernels", "tuned", env={**self.env, "RIDGE_FAKE_CUDNN_VERSION": "92000"})
+
+    def test_a_run_does_not_go_on_with_another_algorithm(self):
+        self.ok("train", *self.MODEL, "--data", "synthetic", "--steps", "6", "--checkpoint-every",
+                "3", "--out", "run", "-q", env=self.env)
+        self.cut("run")
+        self.fails(2, "other kernels than the run", "train", "--resume", "run", "-q",
+                   env={**self.env, "RIDGE_FAKE_CUBLASLT_BEST": "2"})
+        self.ok("train", "--resume", "run", "-q", env=self.env)
 
 
 if __name__ == "__main__":

@@ -43,12 +43,13 @@ class LtOnly : public ForwardingBackend {
 };
 
 struct Opened {
-  explicit Opened(Settings settings, bool tf32 = false) : gpu(std::move(settings)) {
+  explicit Opened(Settings settings, const cuda::LibraryOptions& options = {})
+      : gpu(std::move(settings)) {
     Result<cuda::KernelCompiler> compiler =
         cuda::KernelCompiler::Open(gpu.device->gpu(), cache.File("cubin"), kFakeFolder);
     RIDGE_CHECK(compiler.ok(), compiler.status().message());
-    Result<cuda::KernelLibraries> libraries =
-        cuda::OpenLibraries(*gpu.device, kFakeFolder, [](const std::string&) {}, {.tf32 = tf32});
+    Result<cuda::KernelLibraries> libraries = cuda::OpenLibraries(
+        *gpu.device, kFakeFolder, [](const std::string&) {}, options);
     RIDGE_CHECK(libraries.ok(), libraries.status().message());
     backend = cuda::MakeCudaBackend(*gpu.device, *std::move(compiler), std::move(*libraries));
   }
@@ -57,7 +58,7 @@ struct Opened {
     return backend->Candidates(Matmul(), call, std::vector<LayoutId>(call.inputs.size()));
   }
   bool Takes(const OpCall& call) { return Ask(call).refusals.empty(); }
-  // "cublaslt.matmul", or the library's refusal.
+  // "cublaslt.matmul/algo1_tile18", or the library's refusal.
   std::string FirstOf(const std::string& call) {
     const KernelCandidates found = Ask(CallOf(call));
     return found.refusals.empty() ? found.choices.at(0).kernel : found.refusals[0].reason;
@@ -75,7 +76,7 @@ TEST(CublasLt, AgreesWithTheReferenceOnAllCasesOfMatmul) {
   for (const char* lazy : {"0", "1"}) {
     int fast = 0;
     {
-      Opened opened({{"RIDGE_FAKE_CUDA_DELAY_US", "20"}, {"RIDGE_FAKE_CUDA_LAZY", lazy}});
+      Opened opened(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "20"}, {"RIDGE_FAKE_CUDA_LAZY", lazy}});
       LtOnly backend(*opened.backend);
       for (const OpCase& one : file->cases) {
         if (one.kind == OpCase::Kind::kError || !opened.Takes(*InferCase(Matmul(), one))) continue;
@@ -90,14 +91,41 @@ TEST(CublasLt, AgreesWithTheReferenceOnAllCasesOfMatmul) {
 
 TEST(CublasLt, TakesWhatItsDescriptorsSayAndNamesTheRest) {
   Opened opened(kAtOnce);
-  EXPECT_EQ(opened.FirstOf("f32[2,3], f32[3,4]"), "cublaslt.matmul");
-  EXPECT_EQ(opened.FirstOf("bf16[2,3], bf16[3,4], f32[4]"), "cublaslt.matmul");
-  EXPECT_EQ(opened.FirstOf("f32[2,3], f32[3,4], f32[4] epilogue=\"relu\""), "cublaslt.matmul");
-  EXPECT_EQ(opened.FirstOf("f32[2,3], f32[3,4], _, f32[2,4] epilogue=\"add\""), "cublaslt.matmul");
+  EXPECT_EQ(opened.FirstOf("f32[2,3], f32[3,4]"), "cublaslt.matmul/algo1_tile18");
+  EXPECT_EQ(opened.FirstOf("bf16[2,3], bf16[3,4], f32[4]"), "cublaslt.matmul/algo1_tile18");
+  EXPECT_EQ(opened.FirstOf("f32[2,3], f32[3,4], f32[4] epilogue=\"relu\""),
+            "cublaslt.matmul/algo1_tile18");
+  EXPECT_EQ(opened.FirstOf("f32[2,3], f32[3,4], _, f32[2,4] epilogue=\"add\""),
+            "cublaslt.matmul/algo1_tile18");
   EXPECT_EQ(opened.FirstOf("f32[2,3], f32[3,4] epilogue=\"gelu\""), "epilogue step");
   EXPECT_EQ(opened.FirstOf("i8[2,3], i8[3,4]"), "dtype");
   EXPECT_EQ(opened.FirstOf("f32[2,0], f32[0,4]"), "no elements");
   EXPECT_EQ(opened.FirstOf("f32[2,1,5,4], f32[3,4,2]"), "batch without one stride");
+}
+
+TEST(CublasLt, ItsOtherAlgorithmsAreOfferedWhereTheyAreTimed) {
+  Opened opened(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "20"}}, {.all_kernels = true});
+  const Result<CaseFile> file = ReadCaseFile("tests/ops/matmul.case");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const OpCall call = CallOf("f32[64,3], f32[3,64]");
+  std::vector<std::string> kernels;
+  for (const KernelChoice& choice : opened.Ask(call).choices) {
+    if (!choice.kernel.starts_with("cublaslt.")) continue;
+    kernels.push_back(choice.kernel);
+    EXPECT_EQ(choice.key, choice.kernel + " " + CallKey(Matmul(), call));
+    EXPECT_EQ(choice.efficiency, 1);  // the first is taken where nothing was timed
+  }
+  EXPECT_EQ(kernels,
+            (std::vector<std::string>{"cublaslt.matmul/algo1_tile18",
+                                      "cublaslt.matmul/algo2_tile20_splits3_reduction2_cluster5"}));
+  LtOnly backend(*opened.backend);
+  int fast = 0;  // each choice that is offered runs
+  for (const OpCase& one : file->cases) {
+    if (one.kind == OpCase::Kind::kError || !opened.Takes(*InferCase(Matmul(), one))) continue;
+    EXPECT_EQ(CheckBackend(backend, Matmul(), one, kRowMajor, /*tolerance=*/2e-5, fast), "")
+        << "matmul.case:" << one.line;
+  }
+  EXPECT_GE(fast, 2 * 68);
 }
 
 TEST(CublasLt, WhatItCannotJoinStaysTwoNodes) {
@@ -158,7 +186,7 @@ TEST(CublasLt, TheSameQuestionHasTheSameAnswer) {
 TEST(CublasLt, RoundsToTf32OnlyWhereItIsAsked) {
   const OpCall call = CallOf("f32[1,1], f32[1,1]");
   for (const bool tf32 : {false, true}) {
-    Opened opened(kAtOnce, tf32);
+    Opened opened(kAtOnce, {.tf32 = tf32});
     const KernelChoice choice = opened.Ask(call).choices.at(0);
     Result<std::unique_ptr<Kernel>> kernel = opened.backend->Create(Matmul(), call, choice);
     ASSERT_TRUE(kernel.ok()) << kernel.status().message();

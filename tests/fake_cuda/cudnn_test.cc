@@ -22,8 +22,9 @@ const cuda::LibrarySearch kFakes = {{RIDGE_FAKE_CUDA_FOLDER}, {}};
 constexpr double kTolerance = 2e-5;
 constexpr int64_t kMostFlops = 400'000, kMostAttentionFlops = 6'000'000;
 
-std::unique_ptr<cuda::KernelLibrary> OpenFake(const FakeGpu& gpu) {
-  auto library = cuda::OpenCudnn(gpu.device->context(), gpu.device->gpu(), kFakes, /*tf32=*/false);
+std::unique_ptr<cuda::KernelLibrary> OpenFake(const FakeGpu& gpu,
+                                              const cuda::LibraryOptions& options = {}) {
+  auto library = cuda::OpenCudnn(gpu.device->context(), gpu.device->gpu(), kFakes, options);
   EXPECT_TRUE(library.ok()) << library.status().message();
   return std::move(*library);
 }
@@ -171,7 +172,7 @@ TEST(Cudnn, WithoutItASentenceSaysWhatRunsInstead) {
   EXPECT_THAT(SaidOf(kFakes, {{"RIDGE_FAKE_CUDNN_ABI", "7"}}),
               testing::Contains(ours + folder +
                                 "/libridge_cudnn.so has interface 7; this program "
-                                "has 1. " +
+                                "has 2. " +
                                 build));
   EXPECT_THAT(SaidOf(kFakes, {{"RIDGE_FAKE_CUDNN_VERSION", "91300"}}),
               testing::Contains(ours + folder +
@@ -220,6 +221,24 @@ TEST(Cudnn, WorkThatFailsIsAnErrorThatStays) {
   EXPECT_EQ(gpu.device->stream(0).Synchronize().message(), "cuDNN fake2: asked to fail");
 }
 
+TEST(Cudnn, ItsOtherEnginesAreOfferedWhereTheyAreTimed) {
+  const FakeGpu gpu(kQuick);
+  const auto library = OpenFake(gpu, {.all_kernels = true});
+  const OpDef& op = *FindOp("conv");
+  const OpCall call = Call("conv", {{kF32, {2, 4, 6, 6}}, {kF32, {8, 4, 3, 3}}}, {});
+  KernelCandidates found;
+  library->AddCandidates(op, call, {}, found);
+  std::vector<std::string> kernels;
+  for (const KernelChoice& choice : found.choices) {
+    kernels.push_back(choice.kernel);
+    const auto kernel = library->Create(op, call, choice);
+    EXPECT_TRUE(kernel.ok()) << kernel.status().message();
+  }
+  EXPECT_EQ(kernels, (std::vector<std::string>{"cudnn.conv/channels_last:fake2",
+                                               "cudnn.conv/channels_last:fake2_k3",
+                                               "cudnn.conv/fake2", "cudnn.conv/fake2_k3"}));
+}
+
 // ---- the real one, where it was built and cuDNN is installed
 
 TEST(Cudnn, TheRealOneHasConvolutionsForAnH200) {
@@ -247,6 +266,11 @@ TEST(Cudnn, TheRealOneHasConvolutionsForAnH200) {
     ASSERT_TRUE(plan.ok()) << name << ": " << plan.status().message();
     EXPECT_TRUE((*plan)->name().starts_with("eng")) << (*plan)->name();
     EXPECT_LT((*plan)->workspace_bytes(), 1 << 20) << name;  // nothing is copied
+    constexpr size_t kMost = 3;
+    const auto several = (*session)->MakeSeveral(asked.question, kMost);
+    ASSERT_TRUE(several.ok()) << name << ": " << several.status().message();
+    EXPECT_EQ(several->front()->name(), (*plan)->name());
+    EXPECT_EQ(several->size(), kMost) << name;
     asked.question.tensors[RIDGE_CUDNN_Y].strides[1] = -1;
     EXPECT_FALSE((*session)->Make(asked.question).ok());
   }

@@ -82,7 +82,7 @@ TEST(CudaMemory, TheHostFollowsAddressesOfItsPartWhereItIsToldTo) {
 TEST(CudaMemory, MemoryOfTheHostThatIsNotThereIsNamed) {
   FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_FAIL", "cuMemCreate:1:2"}});
   const Status status = gpu.device->AllocateWithHost(8 * kMiB, {6 * kMiB}).status();
-  EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(status.code(), ErrorCode::kDeviceMemory);
   EXPECT_EQ(status.message(),
             "6.00 MiB of the host's memory are not to be had: cuda:0: cuMemCreate failed: "
             "CUDA_ERROR_OUT_OF_MEMORY (2). hint: neither --offload nor --place");
@@ -103,7 +103,7 @@ TEST(CudaMemory, TooMuchIsRefusedWithBothNumbers) {
   FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_BYTES", "8388608"}});
   const auto arena = Allocated(*gpu.device, 4 * kMiB);
   const Status status = gpu.device->Allocate(5 * kMiB).status();
-  EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(status.code(), ErrorCode::kDeviceMemory);
   EXPECT_EQ(
       status.message(),
       "cuda:0: an arena of 6.00 MiB is needed, 4.00 MiB of 8.00 MiB are free. hint: a smaller "

@@ -115,7 +115,7 @@ TEST(CudaDriver, ErrorsHaveTheFunctionTheNameAndTheNumber) {
   ASSERT_TRUE(driver.ok());
   EXPECT_TRUE(driver->Check(cuda::DriverCode::kSuccess, "cuInit").ok());
   const Status memory = driver->Check(cuda::DriverCode::kOutOfMemory, "cuMemCreate");
-  EXPECT_EQ(memory.code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(memory.code(), ErrorCode::kDeviceMemory);
   EXPECT_EQ(memory.message(), "cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2)");
   const Status mixed = driver->Check(cuda::DriverCode::kDriverMismatch, "cuInit");
   EXPECT_EQ(mixed.code(), ErrorCode::kDevice);

@@ -128,7 +128,7 @@ std::vector<Calls> CallsOfEverything() {
 void ExpectNamed(const Calls& calls, const Status& status, const std::string& failure, int code) {
   const std::string &text = status.message(), &function = calls.function;
   const bool no_memory = code == 2 && function != "cuDriverGetVersion";
-  EXPECT_EQ(status.code(), no_memory ? ErrorCode::kOutOfMemory : ErrorCode::kDevice) << failure;
+  EXPECT_EQ(status.code(), no_memory ? ErrorCode::kDeviceMemory : ErrorCode::kDevice) << failure;
   EXPECT_NE(text.find(std::to_string(code)), std::string::npos) << failure << ": " << text;
   EXPECT_TRUE(IsSilent(function) || text.find(calls.said) != std::string::npos)
       << failure << ": " << text;

@@ -22,11 +22,11 @@ int64_t WholePages(int64_t bytes, int64_t page_bytes) {
 // With numbers on both sides where there is too little memory.
 Status Refusal(CudaContext& context, int64_t bytes, const Status& status) {
   size_t free = 0, total = 0;
-  if (status.code() != ErrorCode::kOutOfMemory ||
+  if (status.code() != ErrorCode::kDeviceMemory ||
       !RIDGE_CUDA(context, MemGetInfo, &free, &total).ok() || static_cast<int64_t>(free) >= bytes)
     return status;
   return Status(
-      ErrorCode::kOutOfMemory,
+      ErrorCode::kDeviceMemory,
       fmt::format("cuda:{}: an arena of {} is needed, {} of {} are free. hint: a smaller "
                   "--batch",
                   context.ordinal(), FormatBytes(bytes), FormatBytes(static_cast<int64_t>(free)),
@@ -81,7 +81,7 @@ class MappedMemory : public CudaMemory {
     }
     const Status here =
         MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
-    if (here.code() != ErrorCode::kOutOfMemory) return here;
+    if (here.code() != ErrorCode::kDeviceMemory) return here;
     return Status(here.code(),
                   fmt::format("the GPU has no {} left: {}. hint: --fit SIZE, or end what else uses "
                               "it, which nvidia-smi lists",

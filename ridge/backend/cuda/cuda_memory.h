@@ -10,7 +10,7 @@ namespace ridge::cuda {
 // Memory mapped between two ranges of addresses that stay unmapped: a kernel that writes outside of
 // it ends with an error.  `page_bytes`: the driver's granularity, of which it has a whole number.
 // Those of `host` are locked pages of the host, on its NUMA node `node` where it follows them.
-// Fails with kOutOfMemory.
+// Fails with kDeviceMemory.
 Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes,
                                          const HostPart& host = {}, int node = 0);
 

@@ -139,7 +139,7 @@ Status Driver::Check(DriverCode code, const char* function) const {
     name = "an error without a name";
   std::string text = fmt::format("{} failed: {} ({})", function, name, static_cast<int>(code));
   if (const std::string hint = HintFor(code); !hint.empty()) text += ". hint: " + hint;
-  return Status(code == DriverCode::kOutOfMemory ? ErrorCode::kOutOfMemory : ErrorCode::kDevice,
+  return Status(code == DriverCode::kOutOfMemory ? ErrorCode::kDeviceMemory : ErrorCode::kDevice,
                 std::move(text));
 }
 

@@ -39,7 +39,7 @@ struct Driver : DriverTable {
   FoundBy found_by = FoundBy::kSystem;
   int version = 0;  // of CUDA: the newest that it runs
 
-  // "cuMemCreate failed: CUDA_ERROR_INVALID_VALUE (1)"; ok for kSuccess.  Of kOutOfMemory for
+  // "cuMemCreate failed: CUDA_ERROR_INVALID_VALUE (1)"; ok for kSuccess.  Of kDeviceMemory for
   // CUDA's error of this name, else of kDevice.
   Status Check(DriverCode code, const char* function) const;
 

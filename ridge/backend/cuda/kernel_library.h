@@ -9,6 +9,11 @@
 
 namespace ridge::cuda {
 
+struct LibraryOptions {
+  bool tf32 = false;         // products of f32 are rounded to it
+  bool all_kernels = false;  // also those that are chosen only by measured times
+};
+
 class KernelLibrary {
  public:
   virtual ~KernelLibrary() = default;

@@ -26,8 +26,8 @@ Result<KernelLibraries> OpenLibraries(CudaDevice& device, const LibrarySearch& s
     }
     return status;
   };
-  RIDGE_RETURN_IF_ERROR(add(OpenCublasLt(device, search, options.tf32), "products"));
-  RIDGE_RETURN_IF_ERROR(add(OpenCudnn(device.context(), device.gpu(), search, options.tf32),
+  RIDGE_RETURN_IF_ERROR(add(OpenCublasLt(device, search, options), "products"));
+  RIDGE_RETURN_IF_ERROR(add(OpenCudnn(device.context(), device.gpu(), search, options),
                             "attention and convolutions"));
   return libraries;
 }

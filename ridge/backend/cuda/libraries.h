@@ -9,10 +9,6 @@
 
 namespace ridge::cuda {
 
-struct LibraryOptions {
-  bool tf32 = false;  // products of f32 are rounded to it
-};
-
 // Those that are found; `say` is told the version of each, or what runs without it.  `device`
 // outlives them.  Fails with kDevice where one is there and broken, or the GPU is.
 Result<KernelLibraries> OpenLibraries(CudaDevice& device, const LibrarySearch& search,

@@ -184,7 +184,8 @@ RunStatus TrainRun::StatusOf(const Result<TrainOutcome>& outcome) const {
     const ErrorCode code = outcome.status().code();
     status.state = RunPhase::kFailed;
     status.why = outcome.status().message();
-    status.may_retry = code == ErrorCode::kUnavailable || code == ErrorCode::kDevice;
+    status.may_retry = code == ErrorCode::kUnavailable || code == ErrorCode::kDevice ||
+                       code == ErrorCode::kDeviceMemory;
     return status;
   }
   status.step = outcome->step;

@@ -1,13 +1,20 @@
 // libcublasLt.so.13 that computes on the host, in the order of the fake driver's streams.
 //
 //   RIDGE_FAKE_CUBLASLT_FAIL=cublasLtMatmul:2:13    the second call since it was set fails with 13
+//   RIDGE_FAKE_CUBLASLT_SLOW_US=500                 algorithm 1 takes so much longer
+//   RIDGE_FAKE_CUBLASLT_BEST=2                      of the two, which it gives first (1)
 //
-// It answers with an algorithm whose bits differ from run to run where that is allowed, and with
-// one that takes a workspace for long sums.  An algorithm runs only the product that it was made
+// It answers with two algorithms whose bits differ from run to run where that is allowed, and that
+// take a workspace for long sums.  An algorithm runs only the product that it was made
 // for, on addresses as aligned as was said, with its whole workspace.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "tests/fake_cuda/cublaslt/lt_product.h"
@@ -25,7 +32,8 @@ namespace {
 
 using namespace cuda;
 
-constexpr uint64_t kMark = 0x4c54, kLongSum = 64, kWorkspaceBytes = 4096;
+constexpr uint32_t kMark = 0x4c54, kSlowId = 1, kOtherId = 2;
+constexpr uint64_t kLongSum = 64, kWorkspaceBytes = 4096;
 
 LtMatrix& In(LtMatrixHandle handle) { return *reinterpret_cast<LtMatrix*>(handle); }
 LtProduct& In(LtProductHandle handle) { return *reinterpret_cast<LtProduct*>(handle); }
@@ -61,7 +69,8 @@ InjectedError injected("RIDGE_FAKE_CUBLASLT_FAIL");
 
 // What an algorithm holds.
 struct Algorithm {
-  uint64_t mark, in_place, workspace_bytes, product, alignment[4];
+  uint32_t mark, id;
+  uint64_t in_place, workspace_bytes, product, alignment[4];
 };
 static_assert(sizeof(Algorithm) == sizeof(LtAlgorithm));
 
@@ -73,6 +82,35 @@ uint64_t HashOf(const LtProduct& product, std::initializer_list<const LtMatrix*>
       hash = hash * 1000003 + static_cast<uint64_t>(number);
   }
   return hash;
+}
+
+int64_t Setting(const char* name, int64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoll(text);
+}
+std::chrono::microseconds SlowTime() {
+  return std::chrono::microseconds(Setting("RIDGE_FAKE_CUBLASLT_SLOW_US", 0));
+}
+
+// None: the library does not tell it of this algorithm.
+std::optional<uint32_t> AttributeOf(const Algorithm& algorithm, LtAlgorithmAttribute attribute) {
+  const bool first = algorithm.id == kSlowId;
+  switch (attribute) {
+    case LtAlgorithmAttribute::kId:
+      return algorithm.id;
+    case LtAlgorithmAttribute::kTile:
+      return first ? 18 : 20;
+    case LtAlgorithmAttribute::kSplits:
+      return first ? 1 : 3;
+    case LtAlgorithmAttribute::kReduction:
+      return first ? 0 : kLtReduceInComputeType;
+    case LtAlgorithmAttribute::kCluster:
+      return first ? 0 : 5;
+    case LtAlgorithmAttribute::kInnerShape:
+      return std::nullopt;
+    default:
+      return 0;
+  }
 }
 
 // A product on its way.
@@ -113,6 +151,7 @@ DriverCode Work::Run() {
     std::memset(scratch, 0xCD, algorithm.workspace_bytes);
   }
   if (wrong != DriverCode::kSuccess) return wrong;
+  if (algorithm.id == kSlowId) std::this_thread::sleep_for(SlowTime());
   RunProduct(product, a, b, c, d, alpha, beta, inside);
   static std::atomic<unsigned char> runs{0};
   if (algorithm.in_place != 0) *static_cast<unsigned char*>(inside.d) ^= ++runs;
@@ -233,6 +272,7 @@ LtCode cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProductHandle product, LtMatri
   if (code != LtCode::kSuccess || wanted < 1) return code;
   const Preference& preference = In(handle);
   Algorithm algorithm{kMark,
+                      static_cast<uint32_t>(Setting("RIDGE_FAKE_CUBLASLT_BEST", kSlowId)),
                       preference.reductions & kLtReduceInPlace,
                       0,
                       HashOf(In(product), {&In(a), &In(b), &In(c), &In(d)}),
@@ -241,13 +281,33 @@ LtCode cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProductHandle product, LtMatri
   if (depth >= static_cast<int64_t>(kLongSum) && preference.workspace_bytes >= kWorkspaceBytes)
     algorithm.workspace_bytes = kWorkspaceBytes;
   for (int i = 0; i < 4; ++i) algorithm.alignment[i] = preference.alignment[i];
-  *found = {.algorithm = {},
-            .workspace_bytes = algorithm.workspace_bytes,
-            .state = LtCode::kSuccess,
-            .waves = 1,
-            .reserved = {}};
-  std::memcpy(&found->algorithm, &algorithm, sizeof algorithm);
-  *count = 1;
+  *count = std::min(wanted, 2);
+  for (int i = 0; i < *count; ++i) {
+    found[i] = {.algorithm = {},
+                .workspace_bytes = algorithm.workspace_bytes,
+                .state = LtCode::kSuccess,
+                .waves = 1,
+                .reserved = {}};
+    std::memcpy(&found[i].algorithm, &algorithm, sizeof algorithm);
+    algorithm.id = kSlowId + kOtherId - algorithm.id;
+  }
+  return LtCode::kSuccess;
+}
+
+LtCode cublasLtMatmulAlgoConfigGetAttribute(const LtAlgorithm* algorithm,
+                                            LtAlgorithmAttribute attribute, void* to, size_t bytes,
+                                            size_t* written) {
+  RIDGE_FAKE_LT_BEGIN;
+  Algorithm read{};
+  std::memcpy(&read, algorithm, sizeof read);
+  const bool is_short =
+      attribute == LtAlgorithmAttribute::kInnerShape || attribute == LtAlgorithmAttribute::kCluster;
+  if (read.mark != kMark || bytes != (is_short ? sizeof(uint16_t) : sizeof(uint32_t)))
+    return LtCode::kInvalidValue;
+  const std::optional<uint32_t> value = AttributeOf(read, attribute);
+  if (!value) return LtCode::kNotSupported;
+  std::memcpy(to, &*value, bytes);  // little-endian
+  *written = bytes;
   return LtCode::kSuccess;
 }
 

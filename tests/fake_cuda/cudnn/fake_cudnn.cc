@@ -20,6 +20,8 @@ namespace ridge::fake_cuda {
 namespace {
 
 constexpr int64_t kWorkspace = 1000;  // bytes of every plan, all of which it overwrites
+// Of every graph; the first of the list does not run it.
+constexpr int32_t kEngines = 3, kBrokenEngine = 1, kFirstEngine = 2;
 
 int64_t Setting(const char* name, int64_t otherwise) {
   const char* const text = std::getenv(name);
@@ -68,12 +70,16 @@ void* Make(void*, const RidgeCudnnQuestion* question, RidgeCudnnAnswer* answer) 
   *answer = {};
   const char* reason = RefusalOf(*question);
   if (kWorkspace > question->most_workspace) reason = "workspace";
+  answer->engines = kEngines;
+  if (question->engine == kBrokenEngine) reason = "the engine does not run this graph";
   if (reason != nullptr) {
     (void)Fail(reason, answer->text, sizeof answer->text);
     return nullptr;
   }
   answer->workspace_bytes = kWorkspace;
-  std::snprintf(answer->name, sizeof answer->name, "fake%d", question->op);
+  const bool first = question->engine == 0 || question->engine == kFirstEngine;
+  std::snprintf(answer->name, sizeof answer->name, first ? "fake%d" : "fake%d_k%d", question->op,
+                question->engine);
   return new Plan{*question};
 }
 void Drop(void* plan) { delete static_cast<Plan*>(plan); }

@@ -75,6 +75,15 @@ static_assert(offsetof(LtHeuristic, waves) == offsetof(TheirHeuristic, wavesCoun
   V(kLtRelu | kLtBias, CUBLASLT_EPILOGUE_RELU_BIAS)                                   \
   V(LtMatrixAttribute::kBatch, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)                    \
   V(LtMatrixAttribute::kBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)     \
+  V(LtAlgorithmAttribute::kId, CUBLASLT_ALGO_CONFIG_ID)                               \
+  V(LtAlgorithmAttribute::kTile, CUBLASLT_ALGO_CONFIG_TILE_ID)                        \
+  V(LtAlgorithmAttribute::kSplits, CUBLASLT_ALGO_CONFIG_SPLITK_NUM)                   \
+  V(LtAlgorithmAttribute::kReduction, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME)          \
+  V(LtAlgorithmAttribute::kSwizzle, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING)               \
+  V(LtAlgorithmAttribute::kCustom, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION)                \
+  V(LtAlgorithmAttribute::kStages, CUBLASLT_ALGO_CONFIG_STAGES_ID)                    \
+  V(LtAlgorithmAttribute::kInnerShape, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID)           \
+  V(LtAlgorithmAttribute::kCluster, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID)            \
   V(LtPreferenceAttribute::kWorkspaceBytes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) \
   V(LtPreferenceAttribute::kReductions, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)   \
   V(LtPreferenceAttribute::kAlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)   \

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace ridge::cuda {
 namespace {
@@ -22,7 +23,46 @@ const char* FindAll(void* library, LtTable& table) {
   return missing;
 }
 
+// What tells algorithms apart; a value that is usual is not named.
+struct NamedAttribute {
+  const char* name;
+  LtAlgorithmAttribute attribute;
+  size_t bytes;
+  uint32_t usual;
+};
+constexpr NamedAttribute kAttributes[] = {
+    {"tile", LtAlgorithmAttribute::kTile, 4, 0},
+    {"stages", LtAlgorithmAttribute::kStages, 4, 0},
+    {"splits", LtAlgorithmAttribute::kSplits, 4, 1},
+    {"reduction", LtAlgorithmAttribute::kReduction, 4, 0},
+    {"swizzle", LtAlgorithmAttribute::kSwizzle, 4, 0},
+    {"custom", LtAlgorithmAttribute::kCustom, 4, 0},
+    {"inner", LtAlgorithmAttribute::kInnerShape, 2, 0},
+    {"cluster", LtAlgorithmAttribute::kCluster, 2, 0},
+};
+
+// None: the library does not tell.
+std::optional<uint32_t> AttributeOf(const CublasLt& library, const LtAlgorithm& algorithm,
+                                    LtAlgorithmAttribute attribute, size_t bytes) {
+  uint32_t value = 0;
+  size_t written = 0;
+  const LtCode code =
+      library.MatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, bytes, &written);
+  if (code != LtCode::kSuccess) return std::nullopt;
+  return value;
+}
+
 }  // namespace
+
+std::string NameOf(const CublasLt& library, const LtAlgorithm& algorithm) {
+  const auto id = AttributeOf(library, algorithm, LtAlgorithmAttribute::kId, sizeof(int32_t));
+  std::string name = fmt::format("algo{}", id ? std::to_string(*id) : "");
+  for (const NamedAttribute& of : kAttributes) {
+    const auto value = AttributeOf(library, algorithm, of.attribute, of.bytes);
+    if (value && *value != of.usual) name += fmt::format("_{}{}", of.name, *value);
+  }
+  return name;
+}
 
 Result<CublasLt> CublasLt::Open(const LibrarySearch& search) {
   RIDGE_ASSIGN_OR_RETURN(const OpenLibrary library,
@@ -101,20 +141,23 @@ Status LtDescriptors::SetPreference(LtPreferenceHandle preference, const LtLimit
   return align(Attribute::kAlignmentD, product_.y);
 }
 
-Result<LtHeuristic> LtDescriptors::Choose(LtHandle handle, const LtLimits& limits) const {
+Result<std::vector<LtHeuristic>> LtDescriptors::Choose(LtHandle handle, const LtLimits& limits,
+                                                       int most) const {
   LtPreferenceHandle preference = nullptr;
   RIDGE_RETURN_IF_ERROR(RIDGE_LT(*library_, MatmulPreferenceCreate, &preference));
-  LtHeuristic found{};
+  std::vector<LtHeuristic> found(static_cast<size_t>(most));
   int count = 0;
   Status status = SetPreference(preference, limits);
   if (status.ok()) {
     status = RIDGE_LT(*library_, MatmulAlgoGetHeuristic, handle, product_handle_, b_, a_, y_, y_,
-                      preference, 1, &found, &count);
+                      preference, most, found.data(), &count);
   }
   library_->MatmulPreferenceDestroy(preference);
   RIDGE_RETURN_IF_ERROR(status);
-  const LtCode state = count == 1 ? found.state : LtCode::kNotSupported;
-  RIDGE_RETURN_IF_ERROR(library_->Check(state, "cublasLtMatmulAlgoGetHeuristic"));
+  found.resize(static_cast<size_t>(count));
+  const LtCode first = found.empty() ? LtCode::kNotSupported : found.front().state;
+  RIDGE_RETURN_IF_ERROR(library_->Check(first, "cublasLtMatmulAlgoGetHeuristic"));
+  std::erase_if(found, [](const LtHeuristic& one) { return one.state != LtCode::kSuccess; });
   return found;
 }
 

@@ -1,6 +1,7 @@
 // CublasLt: libcublasLt.so.13, opened when a GPU is asked for, and its descriptors of a product.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ridge/backend/cuda/cublaslt/cublaslt_abi.h"
 #include "ridge/backend/cuda/cublaslt/product.h"
@@ -21,6 +22,9 @@ struct CublasLt : LtTable {
   Status Check(LtCode code, const char* function) const;
 };
 
+// "algo66_tile20_stages36_cluster2": what the library tells of an algorithm, but for zeros.
+std::string NameOf(const CublasLt& library, const LtAlgorithm& algorithm);
+
 // How an algorithm is asked for.
 struct LtLimits {
   int64_t workspace_bytes = 0;
@@ -38,8 +42,9 @@ class LtDescriptors {
   LtDescriptors(const LtDescriptors&) = delete;
   LtDescriptors& operator=(const LtDescriptors&) = delete;
 
-  // The library's first algorithm whose bits are the same in every run.  Fails where it has none.
-  Result<LtHeuristic> Choose(LtHandle handle, const LtLimits& limits) const;
+  // At most `most` of the library's algorithms whose bits are the same in every run, its best
+  // first. Fails where it has none.
+  Result<std::vector<LtHeuristic>> Choose(LtHandle handle, const LtLimits& limits, int most) const;
 
   struct Operands {
     const void *a, *b, *bias, *added;  // bias, added: nullptr where the product has none

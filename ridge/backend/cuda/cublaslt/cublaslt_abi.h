@@ -54,6 +54,19 @@ enum class LtPreferenceAttribute : int {
 inline constexpr uint32_t kLtReduceInPlace = 1, kLtReduceInComputeType = 2,
                           kLtReduceInOutputType = 4;
 
+// cublasLtMatmulAlgoConfigAttributes_t.
+enum class LtAlgorithmAttribute : int {
+  kId = 0,
+  kTile = 1,
+  kSplits = 2,  // of the sum
+  kReduction = 3,
+  kSwizzle = 4,
+  kCustom = 5,
+  kStages = 6,
+  kInnerShape = 7,  // 16 bits, as kCluster; the others have 32
+  kCluster = 8,
+};
+
 using LtHandle = struct LtOpaque*;
 using LtProductHandle = struct LtProductOpaque*;
 using LtMatrixHandle = struct LtMatrixOpaque*;
@@ -92,6 +105,8 @@ struct LtHeuristic {
     (LtHandle handle, LtProductHandle product, LtMatrixHandle a, LtMatrixHandle b,                 \
      LtMatrixHandle c, LtMatrixHandle d, LtPreferenceHandle preference, int wanted,                \
      LtHeuristic* found, int* count))                                                              \
+  F(MatmulAlgoConfigGetAttribute, (const LtAlgorithm* algorithm, LtAlgorithmAttribute attribute,   \
+                                   void* value, size_t bytes, size_t* written))                    \
   F(Matmul,                                                                                        \
     (LtHandle handle, LtProductHandle product, const void* alpha, const void* a,                   \
      LtMatrixHandle a_matrix, const void* b, LtMatrixHandle b_matrix, const void* beta,            \

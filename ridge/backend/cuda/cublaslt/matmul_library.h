@@ -8,9 +8,9 @@
 
 namespace ridge::cuda {
 
-// `tf32`: products of f32 are rounded to it.  `device` outlives the library.  Fails with kDevice:
-// cuBLASLt is not found, or does not begin on this GPU.
+// `device` outlives the library.  Fails with kDevice: cuBLASLt is not found, or does not begin on
+// this GPU.
 Result<std::unique_ptr<KernelLibrary>> OpenCublasLt(CudaDevice& device, const LibrarySearch& search,
-                                                    bool tf32);
+                                                    const LibraryOptions& options);
 
 }  // namespace ridge::cuda

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define RIDGE_CUDNN_ABI 1
+#define RIDGE_CUDNN_ABI 2
 
 enum RidgeCudnnOp {
   RIDGE_CUDNN_ATTENTION = 0,
@@ -54,9 +54,10 @@ struct RidgeCudnnTensor {
 };
 
 struct RidgeCudnnQuestion {
-  int32_t op;             /* RidgeCudnnOp */
-  int32_t same_bits;      /* 1: only what has the same bits in each run */
-  int32_t tf32;           /* 1: f32 operands may be rounded to it */
+  int32_t op;        /* RidgeCudnnOp */
+  int32_t same_bits; /* 1: only what has the same bits in each run */
+  int32_t tf32;      /* 1: f32 operands may be rounded to it */
+  int32_t engine;    /* 0: the first of cuDNN's list that runs the graph; N: the Nth of the list */
   int64_t most_workspace; /* bytes */
   struct RidgeCudnnTensor tensors[RIDGE_CUDNN_SLOTS];
   /* Attention. */
@@ -70,6 +71,7 @@ struct RidgeCudnnQuestion {
 };
 
 struct RidgeCudnnAnswer {
+  int32_t engines; /* in cuDNN's list; 0 where it did not come so far */
   int64_t workspace_bytes;
   char name[128]; /* of cuDNN's plan: "eng62_k2=4" */
   char text[512]; /* why there is none */

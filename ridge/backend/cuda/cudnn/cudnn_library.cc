@@ -12,6 +12,7 @@
 namespace ridge::cuda {
 namespace {
 
+constexpr size_t kMostPlans = 4;  // of a call, where they are timed
 constexpr std::string_view kPrefix = "cudnn.", kChannelsLastMark = "/channels_last:";
 
 bool IsAttention(const OpDef& op) { return op.name == "attention" || op.name == "attention_grad"; }
@@ -59,8 +60,9 @@ class CudnnKernel : public Kernel {
 
 class CudnnLibrary : public KernelLibrary {
  public:
-  CudnnLibrary(CudaContext& context, std::shared_ptr<CudnnSession> session, bool tf32)
-      : context_(context), session_(std::move(session)), tf32_(tf32) {}
+  CudnnLibrary(CudaContext& context, std::shared_ptr<CudnnSession> session,
+               const LibraryOptions& options)
+      : context_(context), session_(std::move(session)), options_(options) {}
 
   const std::string& version() const override { return session_->version(); }
   const std::string& path() const override { return session_->path(); }
@@ -84,11 +86,11 @@ class CudnnLibrary : public KernelLibrary {
                                          const KernelChoice& choice) override {
     const LayoutId layout = LayoutOfKernel(choice.kernel);
     const Answer& answer = Ask(op, call, layout);
-    const bool same = answer.plan && KernelName(op, layout, *answer.plan) == choice.kernel &&
-                      answer.plan->workspace_bytes() <= choice.workspace_bytes;
-    if (same)
-      return std::unique_ptr<Kernel>(
-          std::make_unique<CudnnKernel>(context_, answer.plan, answer.asked));
+    for (const std::shared_ptr<CudnnPlan>& plan : answer.plans) {
+      if (KernelName(op, layout, *plan) == choice.kernel &&
+          plan->workspace_bytes() <= choice.workspace_bytes)
+        return std::unique_ptr<Kernel>(std::make_unique<CudnnKernel>(context_, plan, answer.asked));
+    }
     return Status(ErrorCode::kUnsupported,
                   fmt::format("{}: {} has no {} of {} bytes of workspace for it", call.where,
                               VersionAndPath(*this), choice.kernel, choice.workspace_bytes));
@@ -97,7 +99,7 @@ class CudnnLibrary : public KernelLibrary {
  private:
   struct Answer {
     CudnnCall asked;
-    std::shared_ptr<CudnnPlan> plan;  // or
+    std::vector<std::shared_ptr<CudnnPlan>> plans;  // cuDNN's best first; or
     std::string refusal;
   };
 
@@ -113,35 +115,34 @@ class CudnnLibrary : public KernelLibrary {
       return answer;
     }
     answer.asked.question.same_bits = 1;
-    answer.asked.question.tf32 = tf32_ ? 1 : 0;
-    Result<std::shared_ptr<CudnnPlan>> plan = Make(answer.asked.question);
-    if (plan.ok()) {
-      answer.plan = *std::move(plan);
+    answer.asked.question.tf32 = options_.tf32 ? 1 : 0;
+    auto plans = PlansFor(answer.asked.question);
+    if (plans.ok()) {
+      answer.plans = *std::move(plans);
     } else {
-      answer.refusal = "cuDNN: " + plan.status().message();
+      answer.refusal = "cuDNN: " + plans.status().message();
     }
     return answer;
   }
 
-  Result<std::shared_ptr<CudnnPlan>> Make(const RidgeCudnnQuestion& question) {
+  Result<std::vector<std::shared_ptr<CudnnPlan>>> PlansFor(const RidgeCudnnQuestion& question) {
     RIDGE_RETURN_IF_ERROR(context_.Enter());
-    return session_->Make(question);
+    return session_->MakeSeveral(question, options_.all_kernels ? kMostPlans : 1);
   }
 
   void Add(const OpDef& op, const OpCall& call, LayoutId layout, KernelCandidates& found) {
     const Answer& answer = Ask(op, call, layout);
     const std::string name = std::string(kPrefix) + op.name;
-    if (!answer.plan) {
-      found.refusals.push_back({name, answer.refusal});
-      return;
+    if (answer.plans.empty()) found.refusals.push_back({name, answer.refusal});
+    for (const std::shared_ptr<CudnnPlan>& plan : answer.plans) {
+      KernelChoice choice = RowMajorChoice(op, call, KernelName(op, layout, *plan));
+      choice.in_place.clear();
+      if (layout == kChannelsLast) TakeChannelsLast(answer.asked, choice);
+      choice.workspace_bytes = plan->workspace_bytes();
+      if (IsConv(op)) choice.extra_s = CopySeconds(choice.workspace_bytes);
+      choice.key = choice.kernel + " " + CallKey(op, call);
+      found.choices.push_back(std::move(choice));
     }
-    KernelChoice choice = RowMajorChoice(op, call, KernelName(op, layout, *answer.plan));
-    choice.in_place.clear();
-    if (layout == kChannelsLast) TakeChannelsLast(answer.asked, choice);
-    choice.workspace_bytes = answer.plan->workspace_bytes();
-    if (IsConv(op)) choice.extra_s = CopySeconds(choice.workspace_bytes);
-    choice.key = choice.kernel + " " + CallKey(op, call);
-    found.choices.push_back(std::move(choice));
   }
 
   static void TakeChannelsLast(const CudnnCall& conv, KernelChoice& choice) {
@@ -160,23 +161,25 @@ class CudnnLibrary : public KernelLibrary {
 
   CudaContext& context_;
   const std::shared_ptr<CudnnSession> session_;
-  const bool tf32_;
+  const LibraryOptions options_;
   std::map<std::pair<std::string, LayoutId>, Answer> answers_;
 };
 
 }  // namespace
 
 std::unique_ptr<KernelLibrary> MakeCudnnLibrary(CudaContext& context,
-                                                std::shared_ptr<CudnnSession> session, bool tf32) {
-  return std::make_unique<CudnnLibrary>(context, std::move(session), tf32);
+                                                std::shared_ptr<CudnnSession> session,
+                                                const LibraryOptions& options) {
+  return std::make_unique<CudnnLibrary>(context, std::move(session), options);
 }
 
 Result<std::unique_ptr<KernelLibrary>> OpenCudnn(CudaContext& context, const GpuFacts& gpu,
-                                                 const LibrarySearch& search, bool tf32) {
+                                                 const LibrarySearch& search,
+                                                 const LibraryOptions& options) {
   RIDGE_RETURN_IF_ERROR(context.Enter());
   RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudnnSession> session,
                          CudnnSession::Open(search, 10 * gpu.major + gpu.minor));
-  return MakeCudnnLibrary(context, std::move(session), tf32);
+  return MakeCudnnLibrary(context, std::move(session), options);
 }
 
 }  // namespace ridge::cuda

@@ -6,13 +6,14 @@
 
 namespace ridge::cuda {
 
-// Kernels whose bits are the same in each run.  With `tf32` operands of f32 convolutions may be
-// rounded to it.  `context` outlives the library and its kernels.
+// Kernels whose bits are the same in each run.  `context` outlives the library and its kernels.
 std::unique_ptr<KernelLibrary> MakeCudnnLibrary(CudaContext& context,
-                                                std::shared_ptr<CudnnSession> session, bool tf32);
+                                                std::shared_ptr<CudnnSession> session,
+                                                const LibraryOptions& options);
 
 // Fails as CudnnSession::Open() does.
 Result<std::unique_ptr<KernelLibrary>> OpenCudnn(CudaContext& context, const GpuFacts& gpu,
-                                                 const LibrarySearch& search, bool tf32);
+                                                 const LibrarySearch& search,
+                                                 const LibraryOptions& options);
 
 }  // namespace ridge::cuda

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ridge/backend/cuda/cudnn/cudnn_parts.h"
 
 namespace ridge::cuda {
@@ -71,10 +73,26 @@ Result<std::shared_ptr<CudnnPlan>> CudnnSession::Make(const RidgeCudnnQuestion& 
   return std::make_shared<CudnnPlan>(shared_from_this(), plan, answer);
 }
 
+Result<std::vector<std::shared_ptr<CudnnPlan>>> CudnnSession::MakeSeveral(
+    RidgeCudnnQuestion question, size_t most) {
+  question.engine = 0;
+  RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<CudnnPlan> first, Make(question));
+  std::vector<std::shared_ptr<CudnnPlan>> plans = {std::move(first)};
+  const int32_t engines = plans.front()->engines();
+  for (question.engine = 1; question.engine <= engines && plans.size() < most; ++question.engine) {
+    Result<std::shared_ptr<CudnnPlan>> other = Make(question);
+    if (!other.ok()) continue;  // it is in the list, and does not run this graph
+    const auto same = [&](const auto& plan) { return plan->name() == (*other)->name(); };
+    if (std::none_of(plans.begin(), plans.end(), same)) plans.push_back(*std::move(other));
+  }
+  return plans;
+}
+
 CudnnPlan::CudnnPlan(std::shared_ptr<CudnnSession> session, void* plan,
                      const RidgeCudnnAnswer& answer)
     : session_(std::move(session)),
       plan_(plan),
+      engines_(answer.engines),
       workspace_bytes_(answer.workspace_bytes),
       name_(answer.name) {}
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ridge/backend/cuda/cudnn/cudnn_abi.h"
 #include "ridge/backend/cuda/library_search.h"
@@ -22,6 +23,7 @@ class CudnnPlan {
   CudnnPlan(const CudnnPlan&) = delete;
   CudnnPlan& operator=(const CudnnPlan&) = delete;
 
+  int32_t engines() const { return engines_; }  // in cuDNN's list for the graph
   int64_t workspace_bytes() const { return workspace_bytes_; }
   const std::string& name() const { return name_; }  // "eng62_k2=5_k13=1"
   // Device addresses by RidgeCudnnSlot.  Fails with kDevice.
@@ -30,6 +32,7 @@ class CudnnPlan {
  private:
   const std::shared_ptr<CudnnSession> session_;
   void* const plan_;
+  const int32_t engines_;
   const int64_t workspace_bytes_;
   const std::string name_;
 };
@@ -50,6 +53,10 @@ class CudnnSession : public std::enable_shared_from_this<CudnnSession> {
   const std::string& path() const { return path_; }  // "/usr/lib/x86_64-linux-gnu/libcudnn.so.9"
   // Fails with kUnsupported and cuDNN's reason.
   Result<std::shared_ptr<CudnnPlan>> Make(const RidgeCudnnQuestion& question);
+  // At most `most` plans of different names, cuDNN's best first; what Make() gives is the first.
+  // Fails as Make() does.
+  Result<std::vector<std::shared_ptr<CudnnPlan>>> MakeSeveral(RidgeCudnnQuestion question,
+                                                              size_t most);
 
  private:
   friend class CudnnPlan;
