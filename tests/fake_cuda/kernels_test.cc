@@ -197,7 +197,7 @@ TEST(CudaTraining, ThatDoesNotFitIsRefusedBeforeTheFirstStep) {
       Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"}, {"RIDGE_FAKE_CUDA_BYTES", "4194304"}});
   const std::string model = "mlp:hidden=800,layers=2,inputs=784,classes=3";
   const Status status = TrainOn(*MakeCudaBackend(*reference, gpu), model).status();
-  EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory) << status.message();
+  EXPECT_EQ(status.code(), ErrorCode::kDeviceMemory) << status.message();
   EXPECT_EQ(gpu.hooks.calls("cuLaunchKernel"), 0);
 }
 
