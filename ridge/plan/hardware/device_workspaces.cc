@@ -1,5 +1,5 @@
-// Bounds are what the libraries were seen to take at most; a test holds them against every answer
-// on record.
+// Attention of 16 bits has a formula.  Bounds of other operators are what the libraries were seen
+// to take at most; tests hold both against every answer on record.
 #include "ridge/plan/hardware/device_workspaces.h"
 
 #include <utility>
@@ -37,15 +37,46 @@ int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
   return least + element * (g->batch * images + copies * weights);
 }
 
-// With dropout a B200 keeps as many bytes as the queries have; others take 256 bytes.
-int64_t AttentionWorkspace(const OpCall& call) { return kMiB + call.inputs[0].bytes(); }
+constexpr double kHopper = 9, kBlackwell = 10;
 
-// The deterministic gradient keeps 4 bytes for each query of a head and, before Blackwell, 2 for
-// each pair of a query and a key.
-int64_t AttentionGradWorkspace(double capability, const OpCall& call) {
+// What cuDNN 9.19.0 takes for attention of 16 bits, to the byte in every answer on record.
+int64_t CudnnAttention(double capability, const AttentionExtents& e) {
+  constexpr int64_t kOnHopper = 256;
+  return capability >= kHopper && capability < kBlackwell && e.queries > 1 ? kOnHopper : 0;
+}
+
+// Of its deterministic gradient: a sum of each row in f32, before Blackwell all scores in 16 bits,
+// and where heads share keys a part of their gradients for each head of the queries.
+int64_t CudnnAttentionGrad(double capability, const AttentionExtents& e) {
+  constexpr int64_t kTile = 64, kAlignment = 128;
+  const int64_t heads = e.batch * e.heads;
+  const int64_t sums = 4 * heads * e.queries;
+  const int64_t element = capability >= kBlackwell ? 4 : 2;
+  const bool grouped = e.heads != e.kv_heads;
+  const int64_t parts = grouped ? RoundUp(element * heads * e.keys * e.head_dim, kAlignment) +
+                                      RoundUp(element * heads * e.keys * e.value_dim, kAlignment)
+                                : 0;
+  if (capability >= kBlackwell) return sums + parts + (grouped ? kAlignment : 0);
+  const int64_t key_tiles = capability >= kHopper ? 2 : 1;
+  const int64_t scores = 2 * heads * RoundUp(e.queries, kTile) * RoundUp(e.keys, key_tiles * kTile);
+  return sums + scores + parts + key_tiles * kAlignment;
+}
+
+// The sums of rows and, before Blackwell, 2 bytes for each pair of a query and a key.
+int64_t AttentionGradBound(double capability, const OpCall& call) {
   const AttentionExtents e = ExtentsOf(call);
   const int64_t sums = 4 * e.batch * e.heads * e.queries;
-  return sums + (capability >= 10 ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
+  return sums + (capability >= kBlackwell ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
+}
+
+int64_t AttentionWorkspace(const OpDef& op, double capability, const OpCall& call) {
+  constexpr double kLeastOfCudnn = 8;
+  const bool is_grad = op.name == "attention_grad";
+  if (capability >= kLeastOfCudnn && BytesPerElement(call.inputs[0].dtype) == 2) {
+    const AttentionExtents e = ExtentsOf(call);
+    return is_grad ? CudnnAttentionGrad(capability, e) : CudnnAttention(capability, e);
+  }
+  return is_grad ? AttentionGradBound(capability, call) : kMiB + call.inputs[0].bytes();
 }
 
 // cuDNN refuses 16-bit operands with a result of f32.
@@ -69,8 +100,7 @@ DeviceWorkspaces::DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv 
 
 // The most that any library takes.
 int64_t DeviceWorkspaces::Bound(const OpDef& op, const OpCall& call) const {
-  if (op.name == "attention") return AttentionWorkspace(call);
-  if (op.name == "attention_grad") return AttentionGradWorkspace(capability_, call);
+  if (op.name.starts_with("attention")) return AttentionWorkspace(op, capability_, call);
   switch (op.cost_class) {
     case CostClass::kMatmul:  // cuBLASLt's caps: what NVIDIA recommends for Hopper and later
       return (capability_ >= 9 ? 32 : 4) * kMiB;

@@ -1,7 +1,7 @@
 // DeviceWorkspaces: the scratch that kernels take on a device that is not here.
 //
-// Convolutions on GPUs of NVIDIA's take what cuDNN answered, on record (conv_workspaces.h) or now;
-// all else has an upper bound.
+// Convolutions on GPUs of NVIDIA's take what cuDNN answered, on record (conv_workspaces.h) or now,
+// and attention of 16 bits what its answers obey; all else has an upper bound.
 #pragma once
 #include <cstdint>
 
