@@ -92,7 +92,7 @@ void Transfers::FindAheadStream() {
   }
   if (parallel || device_.streams() < 2) return;
   ahead_stream_ = &device_.stream(1);
-  is_ahead_.resize(program_.persistent.size());
+  ahead_.resize(program_.persistent.size());
   for (std::unique_ptr<Event>& event : leaves_) event = device_.MakeEvent();
   for (std::unique_ptr<Event>& event : crossed_) event = device_.MakeEvent();
 }
@@ -111,25 +111,33 @@ void Transfers::UploadAhead(int slot, std::span<const std::string> inputs) {
     const Upload upload = UploadOf(i);
     ahead_stream_->Upload(upload.to, upload.from, upload.bytes);
     bytes += upload.bytes;
-    is_ahead_[i] = 1;
+    ahead_[i] = {.ever = 1, .now = 1};
   }
   ahead_stream_->Record(*crossed_[static_cast<size_t>(slot)]);
-  has_crossed_[static_cast<size_t>(slot)] = true;
 }
 
-std::optional<Transfers::Crossing> Transfers::LastCrossing(int slot) const {
+std::optional<Transfers::Crossing> Transfers::CrossingOf(int step, int slot) const {
+  if (!ReadsABatch(step, slot)) return std::nullopt;
   const auto s = static_cast<size_t>(slot);
-  if (!has_crossed_[s]) return std::nullopt;
   return Crossing{leaves_[s]->seconds(), crossed_[s]->seconds(), crossed_bytes_[s]};
+}
+
+// A step that reads none, such as an update behind micro batches, runs while the slot is filled for
+// the next one.
+bool Transfers::ReadsABatch(int step, int slot) const {
+  const std::vector<Upload>& uploads = uploads_[static_cast<size_t>(2 * step + slot)];
+  return ahead_stream_ != nullptr &&
+         std::any_of(uploads.begin(), uploads.end(),
+                     [&](const Upload& upload) { return ahead_[upload.value].ever != 0; });
 }
 
 // What crossed and was dropped may be under way still, so every upload comes after it.
 void Transfers::UploadInputs(int step, int slot) {
   if (staging_ == nullptr) return;
-  if (has_crossed_[static_cast<size_t>(slot)]) stream_.Wait(*crossed_[static_cast<size_t>(slot)]);
+  if (ReadsABatch(step, slot)) stream_.Wait(*crossed_[static_cast<size_t>(slot)]);
   for (const Upload& upload : uploads_[static_cast<size_t>(2 * step + slot)]) {
     const bool is_there =
-        ahead_stream_ != nullptr && std::exchange(is_ahead_[upload.value], 0) != 0;
+        ahead_stream_ != nullptr && std::exchange(ahead_[upload.value].now, 0) != 0;
     if (!is_there) stream_.Upload(upload.to, upload.from, upload.bytes);
   }
 }
@@ -188,7 +196,7 @@ Result<const void*> Transfers::Read(const std::string& variable) {
 Status Transfers::Commit(size_t index) {
   const PersistentValue& value = program_.persistent[index];
   if (IsInput(value)) {  // uploaded by each run
-    if (uploads_ahead()) is_ahead_[index] = 0;
+    if (uploads_ahead()) ahead_[index].now = 0;
     return Status();
   }
   if (staging_ != nullptr)
@@ -262,7 +270,7 @@ int64_t PieceElements(const Init& init) {
 
 // The whole team writes it: on a large model this is also the first touch of the variables.
 Status Transfers::Initialize(uint64_t seed) {
-  std::fill(is_ahead_.begin(), is_ahead_.end(), uint8_t{0});
+  for (Ahead& value : ahead_) value.now = 0;
   std::vector<size_t> direct;
   for (size_t i = 0; i < program_.persistent.size(); ++i) {
     if (InPlace(program_.persistent[i])) direct.push_back(i);

@@ -65,13 +65,14 @@ class Transfers {
   // until a step has read them; the next UploadInputs() of the slot waits for them.  Any thread may
   // call it for a slot that no step reads.
   void UploadAhead(int slot, std::span<const std::string> inputs);
-  // When the last batch crossed that way into a slot, by the device's clock, and its bytes.
+  // When the batch of a slot crossed that way, by the device's clock, and its bytes.
   struct Crossing {
     double begin_s = 0, end_s = 0;
     int64_t bytes = 0;
   };
-  // None: no batch did.  REQUIRES: the step that read it has ended.
-  std::optional<Crossing> LastCrossing(int slot) const;
+  // None: the step reads none that did.  REQUIRES: the step has ended, and the slot was not filled
+  // since.
+  std::optional<Crossing> CrossingOf(int step, int slot) const;
 
   // Fills all variables with their initial values, and inputs with zeros, but for a rank's place on
   // its mesh; what it has a part of is set by WholeVariables.  Fails when values lie in
@@ -112,6 +113,7 @@ class Transfers {
   void ListUploads();
   void FindAheadStream();
   Upload UploadOf(size_t value) const;
+  bool ReadsABatch(int step, int slot) const;
   Status MakeLayoutCopies();
   Result<Kernel*> LayoutCopy(const PersistentValue& value, bool pack);
   Status CopyLayout(const PersistentValue& value, bool pack);
@@ -135,10 +137,13 @@ class Transfers {
   int64_t buffer_offset_ = 0, buffer_bytes_ = 0;
   std::vector<std::vector<Upload>> uploads_;  // by 2 * step + slot
   Stream* ahead_stream_ = nullptr;
-  std::mutex ahead_lock_;          // one thread at a time enqueues there
-  std::vector<uint8_t> is_ahead_;  // by persistent value: it crosses, or has crossed
+  std::mutex ahead_lock_;  // one thread at a time enqueues there
+  struct Ahead {
+    uint8_t ever = 0;  // it is an input of batches that cross
+    uint8_t now = 0;   // it crosses, or has crossed, for the next step of its slot
+  };
+  std::vector<Ahead> ahead_;  // by persistent value; by who has its slot
   std::array<std::unique_ptr<Event>, 2> leaves_, crossed_;  // by slot
-  std::array<bool, 2> has_crossed_ = {};                    // the events were recorded
   std::array<int64_t, 2> crossed_bytes_ = {};
 };
 

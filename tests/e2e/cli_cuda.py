@@ -420,6 +420,17 @@ class Cuda(RidgeTest):
         for copy in copies:
             self.assertGreaterEqual(copy["dur"], 0)
 
+    def test_a_traced_update_behind_micro_batches_has_no_copy(self):
+        """The next batch may cross into its slot meanwhile."""
+        done = self.ridge("train", "mlp:hidden=1,layers=1", "--data", "synthetic", "--batch", "1360",
+                          "--accumulate", "3", "--steps", "30", "--trace", "--device", "cuda", "--out",
+                          "run", env={**FAKE_GPU, "RIDGE_FAKE_CUDA_DELAY_US": "50"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run/trace.json")) as file:
+            events = json.load(file)["traceEvents"]
+        copies = [event for event in events if event.get("cat") == "upload"]
+        self.assertEqual(len(copies), 90)  # of the micro batches
+
     def test_attention_behind_rotary_embeddings_reads_16_bits(self):
         done = self.ridge("plan", "llama:vocab=64,context=64,hidden=64,layers=1,heads=2,kv_heads=2,"
                           "inner=64", "--batch", "4", "--device", "cuda", "--precision", "bf16",

@@ -116,6 +116,7 @@ DriverCode cuGetErrorName(DriverCode code, const char** name) {
       {DriverCode::kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
       {DriverCode::kNotFound, "CUDA_ERROR_NOT_FOUND"},
       {DriverCode::kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {DriverCode::kNotReady, "CUDA_ERROR_NOT_READY"},
       {DriverCode::kEccUncorrectable, "CUDA_ERROR_ECC_UNCORRECTABLE"},
       {DriverCode::kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
       {DriverCode::kLaunchTimeout, "CUDA_ERROR_LAUNCH_TIMEOUT"},

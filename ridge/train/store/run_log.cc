@@ -174,7 +174,7 @@ void RunLog::TraceStep(const Executor& executor, int step, int slot, double star
 }
 
 void RunLog::TraceCopy(const Executor& executor, int step, int slot, double start_s) {
-  const std::optional<Transfers::Crossing> copy = executor.transfers().LastCrossing(slot);
+  const std::optional<Transfers::Crossing> copy = executor.transfers().CrossingOf(step, slot);
   if (!copy) return;
   if (!traces_copies_) Warn(trace_->NameThread(kCopies, "copies", 2));
   traces_copies_ = true;
