@@ -100,9 +100,11 @@ struct Executor::Recorded {
     CompiledNode* node = nullptr;
     Coord coord;
   };
-  std::vector<std::unique_ptr<Recording>> parts;
+  std::vector<std::unique_ptr<Recording>> parts;  // nullptr: it has no work
   std::vector<Between> between;
-  LaneRecorder lanes;  // while it is made
+  // While it is made.
+  LaneRecorder lanes;
+  bool is_empty = true;  // the part that is recorded
 };
 
 struct Executor::CompiledStep {
@@ -112,7 +114,8 @@ struct Executor::CompiledStep {
   std::vector<CompiledNode> nodes;
   CompiledRegion body;
   int64_t slices;
-  std::vector<std::span<std::byte>> sums;    // to be 0 before the first slice
+  std::vector<std::span<std::byte>> sums;  // to be 0 before the first slice; of the host:
+  std::vector<std::span<std::byte>> host_sums;
   std::vector<std::unique_ptr<Event>> ends;  // by node; while timing
   std::unique_ptr<Event> begins;             // while timing
   std::vector<double> seconds;
@@ -190,7 +193,7 @@ Status Executor::Compile() {
     exchange_ = std::make_unique<TreeExchange>(*communicator_, MostNodes(program_) + 1);
   for (const StepPlan& step : program_.steps) {
     auto compiled = std::make_unique<CompiledStep>(step);
-    compiled->sums = SumsToClear(step);
+    ListSums(step, *compiled);
     const std::vector<NodePlace> places = NodePlaces(step);
     for (size_t n = 0; n < step.nodes.size(); ++n) {
       RIDGE_ASSIGN_OR_RETURN(CompiledNode ready,
@@ -211,9 +214,8 @@ Status Executor::Compile() {
 }
 
 // The sums that the first slice adds to instead of overwriting.
-std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) const {
-  std::vector<std::span<std::byte>> sums;
-  if (step.tree) return sums;
+void Executor::ListSums(const StepPlan& step, CompiledStep& compiled) const {
+  if (step.tree) return;
   const Region* loop = MicroBatchLoop(step);
   const PeeledIteration peeled = loop == nullptr ? PeeledIteration() : loop->peeled;
   for (int sum : step.sums) {
@@ -221,9 +223,19 @@ std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) co
                                      [&](const auto& value) { return value.second == sum; });
     if (written) continue;
     const PersistentValue& value = program_.persistent[static_cast<size_t>(sum)];
-    sums.emplace_back(arena_->data() + value.offset_bytes, static_cast<size_t>(value.size_bytes));
+    const bool followed = value.on_host && HasNodesOnHost(program_);
+    (followed ? compiled.host_sums : compiled.sums)
+        .emplace_back(arena_->data() + value.offset_bytes, static_cast<size_t>(value.size_bytes));
   }
-  return sums;
+}
+
+// Between steps: nothing runs that uses them.
+void Executor::ClearHostSums(const CompiledStep& compiled) {
+  for (const std::span<std::byte> sum : compiled.host_sums) std::memset(sum.data(), 0, sum.size());
+}
+void Executor::ClearSums(const CompiledStep& compiled) {
+  for (const std::span<std::byte> sum : compiled.sums)
+    device_.stream(0).Clear(sum.data(), static_cast<int64_t>(sum.size()));
 }
 
 // The sum that the value is written into in this slice, or that it is; -1: none.
@@ -423,6 +435,7 @@ MemoryUse Executor::UseOf(CompiledNode& node, Coord coord) {
 Status Executor::RecordNode(CompiledNode& node, Coord coord, Stream& stream) {
   if (node.by_host) return CutRecordingBefore(stream, &node, coord);
   LaneRecorder& lanes = recording_->lanes;
+  recording_->is_empty = false;
   if (!node.within_operands) {
     lanes.Join();
     return RunNode(node, coord, stream);
@@ -450,6 +463,7 @@ Status Executor::Run(int step, int slot) {
   Stream& stream = device_.stream(0);
   if (timing_) StartTiming(compiled);
   if (compute_ != nullptr) StartVirtual(step, compiled);
+  ClearHostSums(compiled);
   transfers_->UploadInputs(step, slot);
   const Status ran = CanRecord(compiled) ? RunRecorded(compiled, slot) : RunBody(compiled, slot);
   // After an error exchanges may be under way, which all ranks have begun.
@@ -460,8 +474,8 @@ Status Executor::Run(int step, int slot) {
 }
 
 Status Executor::RunBody(CompiledStep& compiled, int slot) {
-  for (std::span<std::byte> sum : compiled.sums)
-    device_.stream(0).Clear(sum.data(), static_cast<int64_t>(sum.size()));
+  ClearSums(compiled);
+  if (recording_ != nullptr) recording_->is_empty &= compiled.sums.empty();
   // What is behind the loop sees its last slice.
   return RunRegion(compiled, compiled.body, {slot, compiled.slices - 1, /*position=*/0, micro_});
 }
@@ -484,7 +498,7 @@ Status Executor::RunRecorded(CompiledStep& compiled, int slot) {
   if (recorded.parts.empty()) RIDGE_RETURN_IF_ERROR(Record(compiled, slot, recorded));
   Stream& stream = device_.stream(0);
   for (size_t i = 0; i < recorded.parts.size(); ++i) {
-    stream.Play(*recorded.parts[i]);
+    if (recorded.parts[i] != nullptr) stream.Play(*recorded.parts[i]);
     if (i == recorded.between.size()) break;
     const Recorded::Between& next = recorded.between[i];
     RIDGE_RETURN_IF_ERROR(next.node == nullptr ? CheckLoss(compiled, stream)
@@ -496,7 +510,7 @@ Status Executor::RunRecorded(CompiledStep& compiled, int slot) {
 Status Executor::Record(CompiledStep& compiled, int slot, Recorded& recorded) {
   Stream& stream = device_.stream(0);
   recording_ = &recorded;
-  recorded.lanes.BeginRecording(stream, lanes_);
+  BeginPart(stream);
   const Status ran = RunBody(compiled, slot);
   const Status cut = CutRecording(stream);
   recording_ = nullptr;
@@ -509,13 +523,20 @@ Status Executor::Record(CompiledStep& compiled, int slot, Recorded& recorded) {
 Status Executor::CutRecordingBefore(Stream& stream, CompiledNode* node, Coord coord) {
   RIDGE_RETURN_IF_ERROR(CutRecording(stream));
   recording_->between.push_back({node, coord});
-  recording_->lanes.BeginRecording(stream, lanes_);
+  BeginPart(stream);
   return Status();
+}
+
+void Executor::BeginPart(Stream& stream) {
+  recording_->is_empty = true;
+  recording_->lanes.BeginRecording(stream, lanes_);
 }
 
 Status Executor::CutRecording(Stream& stream) {
   recording_->lanes.Join();
-  RIDGE_ASSIGN_OR_RETURN(recording_->parts.emplace_back(), stream.EndRecording());
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Recording> part, stream.EndRecording());
+  if (recording_->is_empty) part = nullptr;
+  recording_->parts.push_back(std::move(part));
   return Status();
 }
 
@@ -744,8 +765,8 @@ Result<std::string> Executor::FirstNonFinite(int step, int slot) {
   const bool together = in_step && plan.tree->share.ranks > 1;
   if (!first.empty() && !together) return first;
   const CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
-  for (std::span<std::byte> sum : compiled.sums)
-    device_.stream(0).Clear(sum.data(), static_cast<int64_t>(sum.size()));
+  ClearHostSums(compiled);
+  ClearSums(compiled);
   const int nodes = compiled.loss_node + 1;
   const int64_t slices = compiled.slices;
   for (int64_t i = 0; i < nodes * slices; ++i) {

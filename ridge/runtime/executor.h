@@ -112,7 +112,9 @@ class Executor {
   Operands GatheredParts(const StepPlan& step, const PlannedNode& node) const;
   int SumOf(const StepPlan& step, int value, int64_t slice) const;
   std::byte* Address(const StepPlan& step, int value, Coord coord) const;
-  std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
+  void ListSums(const StepPlan& step, CompiledStep& compiled) const;
+  void ClearHostSums(const CompiledStep& compiled);
+  void ClearSums(const CompiledStep& compiled);
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
   void MakeVirtual(const StepPlan& step, CompiledStep& compiled) const;
   void StartVirtual(int step, CompiledStep& compiled) const;
@@ -124,6 +126,7 @@ class Executor {
   Status RunRecorded(CompiledStep& compiled, int slot);
   Status Record(CompiledStep& compiled, int slot, Recorded& recorded);
   Status CutRecording(Stream& stream);
+  void BeginPart(Stream& stream);
   Status CutRecordingBefore(Stream& stream, CompiledNode* node, Coord coord);
   Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord);
   Status RunInStep(CompiledStep& compiled, CompiledRegion& loop, Coord coord);

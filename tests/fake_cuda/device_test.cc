@@ -85,7 +85,30 @@ TEST(CudaMemory, MemoryOfTheHostThatIsNotThereIsNamed) {
   EXPECT_EQ(status.code(), ErrorCode::kDeviceMemory);
   EXPECT_EQ(status.message(),
             "6.00 MiB of the host's memory are not to be had: cuda:0: cuMemCreate failed: "
-            "CUDA_ERROR_OUT_OF_MEMORY (2). hint: neither --offload nor --place");
+            "CUDA_ERROR_OUT_OF_MEMORY (2). hint: no --offload");
+}
+
+TEST(CudaMemory, ANodeOfTheHostThatIsRefusedIsNamed) {
+  FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_REFUSED_NODE", "0"}});
+  const HostPart followed = {.bytes = 6 * kMiB, .followed = true};
+  EXPECT_EQ(gpu.device->AllocateWithHost(8 * kMiB, followed).status().message(),
+            "6.00 MiB of the host's memory are not to be had: cuda:0: cuMemCreate failed: "
+            "CUDA_ERROR_INVALID_DEVICE (101). hint: in a container, docker run --cap-add SYS_NICE; "
+            "or no --place");
+}
+
+TEST(CudaMemory, AnotherNodeOfTheHostTakesWhatTheNearestRefuses) {
+  FakeGpu gpu(
+      Settings{{"RIDGE_FAKE_CUDA_NEAREST_NODE", "1"}, {"RIDGE_FAKE_CUDA_REFUSED_NODE", "1"}});
+  const auto arena = gpu.device->AllocateWithHost(8 * kMiB, {.bytes = 6 * kMiB, .followed = true});
+  ASSERT_TRUE(arena.ok()) << arena.status().message();
+  std::memset((*arena)->data(), 1, 6 * kMiB);
+}
+
+TEST(CudaMemory, APageIsAsLargeAsTheHostsIs) {
+  FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_HOST_GRANULE", "4194304"}});
+  EXPECT_EQ(gpu.device->memory_space().page_bytes, 4 * kMiB);
+  EXPECT_TRUE(gpu.device->AllocateWithHost(8 * kMiB, {4 * kMiB}).ok());
 }
 
 TEST(CudaMemory, AnOlderDriverMapsNothingOfTheHost) {
@@ -97,6 +120,17 @@ TEST(CudaMemory, AnOlderDriverMapsNothingOfTheHost) {
               "cuda:0: Test GPU 0 maps no memory of the host. hint: a driver of CUDA 13 or newer, "
               "or neither --offload nor --place");
   }
+}
+
+TEST(CudaMemory, AHostWithoutMemoryOfANodeIsFollowedNowhere) {
+  FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_MAPS_NODE", "0"}});
+  EXPECT_TRUE(gpu.device->AllocateWithHost(4 * kMiB, {2 * kMiB}).ok());
+  const Status status =
+      gpu.device->AllocateWithHost(4 * kMiB, {.bytes = 2 * kMiB, .followed = true}).status();
+  EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(status.message(),
+            "cuda:0: Test GPU 0 maps no memory of a NUMA node of the host, which its cores follow. "
+            "hint: a driver of CUDA 13 or newer, or no --place");
 }
 
 TEST(CudaMemory, TooMuchIsRefusedWithBothNumbers) {

@@ -177,6 +177,8 @@ DriverCode cuDeviceGetAttribute(int* value, DeviceAttribute attribute, DeviceId)
   *value = attribute == DeviceAttribute::kMajor            ? 9
            : attribute == DeviceAttribute::kMapsMemory     ? settings.maps_memory
            : attribute == DeviceAttribute::kMapsHostMemory ? settings.maps_host_memory
+           : attribute == DeviceAttribute::kMapsHostNode   ? settings.maps_host_node
+           : attribute == DeviceAttribute::kHostNumaNode   ? settings.nearest_node
                                                            : 0;
   return kOk;
 }
@@ -236,9 +238,9 @@ DriverCode cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 DriverCode cuMemGetAllocationGranularity(size_t* bytes, const MemAllocationProp* prop, int) {
   RIDGE_FAKE_BEGIN;
-  if (prop->type != kAllocationPinned || prop->location.type != kLocationDevice)
-    return DriverCode::kInvalidValue;
-  *bytes = kGranule;
+  if (prop->type != kAllocationPinned) return DriverCode::kInvalidValue;
+  const bool on_device = prop->location.type == kLocationDevice;
+  *bytes = on_device ? kGranule : TheState().settings().host_granule;
   return kOk;
 }
 
@@ -257,8 +259,13 @@ DriverCode cuMemCreate(AllocationHandle* handle, size_t bytes, const MemAllocati
                        unsigned long long) {
   RIDGE_FAKE_IN_CONTEXT;
   if (prop->type != kAllocationPinned) return DriverCode::kInvalidValue;
-  if (prop->location.type == kLocationHost || prop->location.type == kLocationHostNuma)
-    return CreateOnHost(handle, bytes, prop->location.type == kLocationHostNuma);
+  const bool of_node = prop->location.type == kLocationHostNuma;
+  if (of_node && prop->location.id == TheState().settings().refused_node)
+    return DriverCode::kInvalidDevice;
+  if (of_node || prop->location.type == kLocationHost) {
+    if (bytes % TheState().settings().host_granule != 0) return DriverCode::kInvalidValue;
+    return CreateOnHost(handle, bytes, of_node);
+  }
   if (GpuOf(prop->location.id) != CurrentGpu()) return DriverCode::kInvalidValue;
   return Create(handle, bytes);
 }
@@ -334,7 +341,7 @@ DriverCode cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes, StreamHa
   return WorkOn(stream, from, bytes, [=](void* inside) { std::memcpy(to, inside, bytes); });
 }
 
-DriverCode cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, StreamHandle stream) {
+DriverCode cuMemcpyAsync(DevicePtr to, DevicePtr from, size_t bytes, StreamHandle stream) {
   RIDGE_FAKE_IN_CONTEXT;
   return CopyOn(stream, to, from, bytes);
 }

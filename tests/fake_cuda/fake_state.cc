@@ -136,6 +136,11 @@ void State::Configure() {
   settings_.maps_memory = NumberOf("RIDGE_FAKE_CUDA_MAPS", 1) != 0;
   settings_.alike = NumberOf("RIDGE_FAKE_CUDA_ALIKE", 0) != 0;
   settings_.maps_host_memory = NumberOf("RIDGE_FAKE_CUDA_MAPS_HOST", 1) != 0;
+  settings_.maps_host_node = NumberOf("RIDGE_FAKE_CUDA_MAPS_NODE", 1) != 0;
+  settings_.nearest_node = static_cast<int>(NumberOf("RIDGE_FAKE_CUDA_NEAREST_NODE", 0));
+  settings_.refused_node = static_cast<int>(NumberOf("RIDGE_FAKE_CUDA_REFUSED_NODE", -1));
+  settings_.host_granule = static_cast<size_t>(
+      NumberOf("RIDGE_FAKE_CUDA_HOST_GRANULE", static_cast<int64_t>(settings_.host_granule)));
   settings_.lazy = NumberOf("RIDGE_FAKE_CUDA_LAZY", 0) != 0;
   ReadFailure(settings_);
   ReadUse(settings_);

@@ -19,7 +19,9 @@ struct Settings {
   int devices = 1;
   uint64_t bytes = uint64_t{256} << 20;
   uint32_t most_delay_us = 200;
-  bool maps_memory = true, maps_host_memory = true;
+  bool maps_memory = true, maps_host_memory = true, maps_host_node = true;
+  int nearest_node = 0, refused_node = -1;  // of the host
+  size_t host_granule = size_t{2} << 20;
   bool alike = false;  // GPUs have one name
   bool lazy = false;
   // What is taken of a GPU: by other processes, by a context, by the code of a module and by each

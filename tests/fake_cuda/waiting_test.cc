@@ -112,7 +112,7 @@ MakeKernel CopyTo(LayoutId layout) {
 }
 
 TEST(CudaWaiting, ACopyThatFailsLateNamesItsNode) {
-  ExpectNamed("reorder 'x'", 1, CopyTo(kRowMajor), "cuMemcpyDtoDAsync");
+  ExpectNamed("reorder 'x'", 1, CopyTo(kRowMajor), "cuMemcpyAsync");
   ExpectNamed("reorder 'x'", 1, CopyTo(cuda::kChannelsLast));
 }
 

@@ -49,12 +49,17 @@ Status CudaDevice::FindPageBytes() {
   MemAllocationProp prop = {};
   prop.type = kAllocationPinned;
   prop.location = {kLocationDevice, context_->ordinal()};
-  size_t bytes = size_t{2} << 20;
+  size_t bytes = size_t{2} << 20, host_bytes = 0;
   if (gpu_.maps_memory) {
     RIDGE_RETURN_IF_ERROR(
         RIDGE_CUDA(*context_, MemGetAllocationGranularity, &bytes, &prop, kGranularityMinimum));
   }
-  page_bytes_ = static_cast<int64_t>(bytes);
+  if (gpu_.maps_host_memory) {
+    prop.location = {kLocationHost, 0};
+    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(*context_, MemGetAllocationGranularity, &host_bytes, &prop,
+                                     kGranularityMinimum));
+  }
+  page_bytes_ = static_cast<int64_t>(std::max(bytes, host_bytes));  // powers of two
   return Status();
 }
 
@@ -80,12 +85,17 @@ Result<std::unique_ptr<Memory>> CudaDevice::Allocate(int64_t bytes) {
 }
 
 Result<std::unique_ptr<Memory>> CudaDevice::AllocateWithHost(int64_t bytes, const HostPart& host) {
-  if (gpu_.maps_host_memory)
-    return MapArena(*context_, bytes, page_bytes_, host, gpu_.host_numa_node);
-  return Status(ErrorCode::kUnsupported,
-                fmt::format("cuda:{}: {} maps no memory of the host. hint: a driver of CUDA 13 or "
-                            "newer, or neither --offload nor --place",
-                            context_->ordinal(), gpu_.name));
+  const auto refused = [&](const char* what, const char* without) {
+    return Status(
+        ErrorCode::kUnsupported,
+        fmt::format("cuda:{}: {} maps no memory of {}. hint: a driver of CUDA 13 or newer, "
+                    "or {}",
+                    context_->ordinal(), gpu_.name, what, without));
+  };
+  if (!gpu_.maps_host_memory) return refused("the host", "neither --offload nor --place");
+  if (host.followed && !gpu_.maps_host_node)
+    return refused("a NUMA node of the host, which its cores follow", "no --place");
+  return MapArena(*context_, bytes, page_bytes_, host, gpu_.host_numa_node);
 }
 
 Result<std::unique_ptr<Memory>> CudaDevice::AllocateStaging(int64_t bytes) {

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
 #include <vector>
 
 #include "ridge/core/rounding.h"
@@ -17,6 +20,33 @@ std::byte* HostPointer(DevicePtr at) { return reinterpret_cast<std::byte*>(at); 
 
 int64_t WholePages(int64_t bytes, int64_t page_bytes) {
   return std::max(RoundUp(bytes, page_bytes), page_bytes);
+}
+
+// The host's, `nearest` first.
+std::vector<int> NumaNodes(int nearest) {
+  constexpr std::string_view kNode = "node";
+  std::set<int> others;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/devices/system/node", error)) {
+    const std::string name = entry.path().filename();
+    int node = -1;
+    if (!name.starts_with(kNode)) continue;
+    const char* const end = name.data() + name.size();
+    const auto [rest, failed] = std::from_chars(name.data() + kNode.size(), end, node);
+    if (failed == std::errc() && rest == end && node != nearest) others.insert(node);
+  }
+  std::vector<int> nodes = {nearest};
+  nodes.insert(nodes.end(), others.begin(), others.end());
+  return nodes;
+}
+
+Status NoHostMemory(const HostPart& part, const Status& refusal) {
+  const bool is_node = part.followed && refusal.code() != ErrorCode::kDeviceMemory;
+  return Status(refusal.code(),
+                fmt::format("{} of the host's memory are not to be had: {}. hint: {}{}",
+                            FormatBytes(part.bytes), refusal.message(),
+                            is_node ? "in a container, docker run --cap-add SYS_NICE; or " : "",
+                            part.followed ? "no --place" : "no --offload"));
 }
 
 // With numbers on both sides where there is too little memory.
@@ -62,7 +92,7 @@ class MappedMemory : public CudaMemory {
   int64_t host_bytes() const override { return host_bytes_; }
   int64_t resident_bytes() const override { return bytes_ - host_bytes_; }
 
-  Status Map(int64_t bytes, int64_t page_bytes, const HostPart& part, int node) {
+  Status Map(int64_t bytes, int64_t page_bytes, const HostPart& part, int nearest) {
     bytes_ = bytes;
     host_bytes_ = part.bytes;
     guard_ = static_cast<size_t>(page_bytes);
@@ -71,14 +101,9 @@ class MappedMemory : public CudaMemory {
     const DevicePtr begin = reserved_ + guard_;
     data_ = HostPointer(begin);
     const auto on_host = static_cast<size_t>(part.bytes);
-    const MemLocation there =
-        part.followed ? MemLocation{kLocationHostNuma, node} : MemLocation{kLocationHost, 0};
-    const Status host = MapRange({begin, on_host}, there);
-    if (!host.ok()) {
-      return Status(host.code(), fmt::format("{} of the host's memory are not to be had: {}. hint: "
-                                             "neither --offload nor --place",
-                                             FormatBytes(part.bytes), host.message()));
-    }
+    const Status host = part.followed ? MapOnSomeNode({begin, on_host}, nearest)
+                                      : MapRange({begin, on_host}, {kLocationHost, 0});
+    if (!host.ok()) return NoHostMemory(part, host);
     const Status here =
         MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
     if (here.code() != ErrorCode::kDeviceMemory) return here;
@@ -94,14 +119,38 @@ class MappedMemory : public CudaMemory {
     size_t bytes = 0;
   };
 
-  // Memory of `location`, which the GPU reads and writes, and a node of the host where it is one's.
-  Status MapRange(const Range& range, const MemLocation& location) {
+  // Some nodes are refused that the machine has: those without cores, and in containers those that
+  // it hides.  The first refusal is told.
+  Status MapOnSomeNode(const Range& range, int nearest) {
     if (range.bytes == 0) return Status();
+    Status refusal;
+    for (const int node : NumaNodes(nearest)) {
+      const MemLocation location = {kLocationHostNuma, node};
+      const Result<AllocationHandle> handle = CreateAt(range.bytes, location);
+      if (handle.ok()) return MapHandle(range, *handle, location);
+      if (refusal.ok()) refusal = handle.status();
+      if (!context_.Ready()) break;
+    }
+    return refusal;
+  }
+
+  Result<AllocationHandle> CreateAt(size_t bytes, const MemLocation& location) {
     MemAllocationProp prop = {};
     prop.type = kAllocationPinned;
     prop.location = location;
     AllocationHandle handle = 0;
-    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemCreate, &handle, range.bytes, &prop, 0));
+    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemCreate, &handle, bytes, &prop, 0));
+    return handle;
+  }
+
+  Status MapRange(const Range& range, const MemLocation& location) {
+    if (range.bytes == 0) return Status();
+    RIDGE_ASSIGN_OR_RETURN(const AllocationHandle handle, CreateAt(range.bytes, location));
+    return MapHandle(range, handle, location);
+  }
+
+  // Memory of `location`, which the GPU reads and writes, and a node of the host where it is one's.
+  Status MapHandle(const Range& range, AllocationHandle handle, const MemLocation& location) {
     const Status mapped = RIDGE_CUDA(context_, MemMap, range.at, range.bytes, 0, handle, 0);
     if (mapped.ok()) mapped_.push_back(range);
     const Status released = RIDGE_CUDA(context_, MemRelease, handle);  // the mapping keeps it alive
@@ -163,11 +212,11 @@ class HostMemory : public CudaMemory {
 }  // namespace
 
 Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes,
-                                         const HostPart& host, int node) {
+                                         const HostPart& host, int nearest) {
   if (!context.Ready()) return context.error();
   const int64_t whole = WholePages(bytes, page_bytes);
   auto memory = std::make_unique<MappedMemory>(context);
-  const Status status = memory->Map(whole, page_bytes, host, node);
+  const Status status = memory->Map(whole, page_bytes, host, nearest);
   if (!status.ok()) return Refusal(context, whole - host.bytes, status);
   return std::unique_ptr<Memory>(std::move(memory));
 }

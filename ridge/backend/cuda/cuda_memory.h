@@ -9,10 +9,11 @@ namespace ridge::cuda {
 
 // Memory mapped between two ranges of addresses that stay unmapped: a kernel that writes outside of
 // it ends with an error.  `page_bytes`: the driver's granularity, of which it has a whole number.
-// Those of `host` are locked pages of the host, on its NUMA node `node` where it follows them.
-// Fails with kDeviceMemory.
+// Those of `host` are locked pages of the host.  Where it follows them, they are on its NUMA node
+// `nearest`, or on another one where the driver refuses that.  Fails with kDeviceMemory, and as the
+// driver does.
 Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, int64_t page_bytes,
-                                         const HostPart& host = {}, int node = 0);
+                                         const HostPart& host = {}, int nearest = 0);
 
 // The same for a GPU without virtual memory management: no guards, and the driver may round up.
 Result<std::unique_ptr<Memory>> AllocateArena(CudaContext& context, int64_t bytes,

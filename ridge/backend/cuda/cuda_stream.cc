@@ -38,7 +38,7 @@ CudaStream::~CudaStream() {
 
 void CudaStream::Copy(void* to, const void* from, int64_t bytes) {
   if (bytes == 0 || !context_.Ready()) return;
-  context_.Keep(RIDGE_CUDA(context_, MemcpyDtoDAsync, Address(to), Address(from),
+  context_.Keep(RIDGE_CUDA(context_, MemcpyAsync, Address(to), Address(from),
                            static_cast<size_t>(bytes), handle_));
 }
 

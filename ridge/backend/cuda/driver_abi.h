@@ -62,6 +62,7 @@ enum class DeviceAttribute : int {
   kMinor = 76,
   kMapsMemory = 102,      // virtual memory management
   kMapsHostMemory = 145,  // the same of the host's memory
+  kMapsHostNode = 141,    // and of that of one of its NUMA nodes
   kHostNumaNode = 134,    // the nearest of the host's; -1: it has none
 };
 
@@ -146,7 +147,7 @@ struct Uuid {
     (DevicePtr to, const void* from, size_t bytes, StreamHandle stream))                          \
   F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                                        \
     (void* to, DevicePtr from, size_t bytes, StreamHandle stream))                                \
-  F(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2,                                                        \
+  F(MemcpyAsync, cuMemcpyAsync,                                                                   \
     (DevicePtr to, DevicePtr from, size_t bytes, StreamHandle stream))                            \
   F(MemsetD8Async, cuMemsetD8Async,                                                               \
     (DevicePtr to, unsigned char value, size_t bytes, StreamHandle stream))                       \

@@ -54,6 +54,9 @@ Result<GpuFacts> FactsOf(const Driver& driver, int ordinal) {
   if (facts.maps_host_memory) {
     RIDGE_RETURN_IF_ERROR(attribute(DeviceAttribute::kHostNumaNode, device, facts.host_numa_node));
     facts.host_numa_node = std::max(0, facts.host_numa_node);
+    int maps_host_node = 0;
+    RIDGE_RETURN_IF_ERROR(attribute(DeviceAttribute::kMapsHostNode, device, maps_host_node));
+    facts.maps_host_node = maps_host_node != 0;
   }
   return facts;
 }

@@ -16,6 +16,7 @@ struct GpuFacts {
   int64_t memory_bytes = 0;
   bool maps_memory = false;       // virtual memory management
   bool maps_host_memory = false;  // the same of the host's memory
+  bool maps_host_node = false;    // and of that of a NUMA node, which the host may follow
   int host_numa_node = 0;         // the nearest of the host's
 };
 

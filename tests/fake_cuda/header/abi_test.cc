@@ -53,6 +53,8 @@ static_assert(Is(DeviceAttribute::kMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY
 static_assert(Is(DeviceAttribute::kMapsMemory,
                  CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(Is(DeviceAttribute::kHostNumaNode, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
+static_assert(Is(DeviceAttribute::kMapsHostNode,
+                 CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 #if CUDA_VERSION >= 13000
 static_assert(Is(DeviceAttribute::kMapsHostMemory,
                  CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
