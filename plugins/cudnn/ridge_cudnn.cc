@@ -100,7 +100,8 @@ class Operands {
     attributes.set_uid(slot + 1)
         .set_dim(Extents(tensor.dims, tensor.dims + tensor.rank))
         .set_stride(Extents(tensor.strides, tensor.strides + tensor.rank))
-        .set_data_type(TypeOf(tensor.type));
+        .set_data_type(TypeOf(tensor.type))
+        .set_alignment(tensor.alignment);
   }
 
   const RidgeCudnnQuestion& question_;

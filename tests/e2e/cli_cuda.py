@@ -440,6 +440,18 @@ class Cuda(RidgeTest):
                    if "attention" in node["op"]}
         self.assertEqual(kernels, {"cudnn.attention", "cudnn.attention_grad"})
 
+    def test_slices_of_a_batch_begin_where_no_library_wants_them(self):
+        self.write("net.ridge", "graph net\n"
+                   "  x = input f32[batch=4,1,27,27]\n  label = input i64[batch=4]\n"
+                   "  w = parameter f32[8,1,3,3] init=normal(0.1)\n  v = parameter f32[5000,3] "
+                   "init=normal(0.1)\n  y = conv(x, w)\n  flat = reshape(y, dims=[-1,5000])\n"
+                   "  logits = matmul(flat, v)\n  losses = softmax_cross_entropy(logits, label)\n"
+                   "  loss = reduce_mean(losses)\n  output loss\n  output logits\n")
+        words = ["train", "net.ridge", "--data", "synthetic", "--steps", "2", "--slices", "4",
+                 "--precision", "bf16", "--device", "cuda", "--out", "run", "-q"]
+        done = self.ridge(*words, env=FAKE_GPU)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_inputs_that_no_step_reads_are_not_filled(self):
         self.write("net.ridge", "graph net\n"
                    "  x = input f32[batch=4,8]\n  label = input i64[batch=4]\n"

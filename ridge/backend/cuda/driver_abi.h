@@ -107,81 +107,80 @@ struct Uuid {
 };
 
 // F(name, symbol, parameters), for each function that is used.
-#define RIDGE_CUDA_FUNCTIONS(F)                                                                   \
-  F(Init, cuInit, (unsigned int flags))                                                           \
-  F(DriverGetVersion, cuDriverGetVersion, (int* version))                                         \
-  F(GetErrorName, cuGetErrorName, (DriverCode code, const char** name))                           \
-  F(DeviceGetCount, cuDeviceGetCount, (int* count))                                               \
-  F(DeviceGet, cuDeviceGet, (DeviceId * device, int ordinal))                                     \
-  F(DeviceGetName, cuDeviceGetName, (char* name, int bytes, DeviceId device))                     \
-  F(DeviceGetUuid, cuDeviceGetUuid_v2, (Uuid * uuid, DeviceId device))                            \
-  F(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, DeviceId device))                       \
-  F(DeviceGetAttribute, cuDeviceGetAttribute,                                                     \
-    (int* value, DeviceAttribute attribute, DeviceId device))                                     \
-  F(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (ContextHandle * context, DeviceId device)) \
-  F(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (DeviceId device))                     \
-  F(CtxSetCurrent, cuCtxSetCurrent, (ContextHandle context))                                      \
-  F(CtxSynchronize, cuCtxSynchronize, ())                                                         \
-  F(CtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int* least, int* greatest))          \
-  F(MemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))                                 \
-  F(MemGetAllocationGranularity, cuMemGetAllocationGranularity,                                   \
-    (size_t * bytes, const MemAllocationProp* prop, int option))                                  \
-  F(MemAddressReserve, cuMemAddressReserve,                                                       \
-    (DevicePtr * at, size_t bytes, size_t alignment, DevicePtr hint, unsigned long long flags))   \
-  F(MemAddressFree, cuMemAddressFree, (DevicePtr at, size_t bytes))                               \
-  F(MemCreate, cuMemCreate,                                                                       \
-    (AllocationHandle * handle, size_t bytes, const MemAllocationProp* prop,                      \
-     unsigned long long flags))                                                                   \
-  F(MemRelease, cuMemRelease, (AllocationHandle handle))                                          \
-  F(MemMap, cuMemMap,                                                                             \
-    (DevicePtr at, size_t bytes, size_t offset, AllocationHandle handle,                          \
-     unsigned long long flags))                                                                   \
-  F(MemUnmap, cuMemUnmap, (DevicePtr at, size_t bytes))                                           \
-  F(MemSetAccess, cuMemSetAccess,                                                                 \
-    (DevicePtr at, size_t bytes, const MemAccessDesc* access, size_t count))                      \
-  F(MemAlloc, cuMemAlloc_v2, (DevicePtr * at, size_t bytes))                                      \
-  F(MemFree, cuMemFree_v2, (DevicePtr at))                                                        \
-  F(MemHostAlloc, cuMemHostAlloc, (void** at, size_t bytes, unsigned int flags))                  \
-  F(MemFreeHost, cuMemFreeHost, (void* at))                                                       \
-  F(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,                                                        \
-    (DevicePtr to, const void* from, size_t bytes, StreamHandle stream))                          \
-  F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                                        \
-    (void* to, DevicePtr from, size_t bytes, StreamHandle stream))                                \
-  F(MemcpyAsync, cuMemcpyAsync,                                                                   \
-    (DevicePtr to, DevicePtr from, size_t bytes, StreamHandle stream))                            \
-  F(MemsetD8Async, cuMemsetD8Async,                                                               \
-    (DevicePtr to, unsigned char value, size_t bytes, StreamHandle stream))                       \
-  F(StreamCreateWithPriority, cuStreamCreateWithPriority,                                         \
-    (StreamHandle * stream, unsigned int flags, int priority))                                    \
-  F(StreamDestroy, cuStreamDestroy_v2, (StreamHandle stream))                                     \
-  F(StreamSynchronize, cuStreamSynchronize, (StreamHandle stream))                                \
-  F(StreamWaitEvent, cuStreamWaitEvent,                                                           \
-    (StreamHandle stream, EventHandle event, unsigned int flags))                                 \
-  F(StreamBeginCapture, cuStreamBeginCapture_v2, (StreamHandle stream, int mode))                 \
-  F(StreamEndCapture, cuStreamEndCapture, (StreamHandle stream, GraphHandle * graph))             \
-  F(StreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,                                              \
-    (StreamHandle stream, int* status, uint64_t* id, GraphHandle* graph,                          \
-     const GraphNodeHandle** nodes, const GraphEdge** edges, size_t* count))                      \
-  F(StreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2,                        \
-    (StreamHandle stream, GraphNodeHandle * nodes, const GraphEdge* edges, size_t count,          \
-     unsigned int flags))                                                                         \
-  F(GraphInstantiate, cuGraphInstantiateWithFlags,                                                \
-    (GraphExecHandle * exec, GraphHandle graph, unsigned long long flags))                        \
-  F(GraphLaunch, cuGraphLaunch, (GraphExecHandle exec, StreamHandle stream))                      \
-  F(GraphExecDestroy, cuGraphExecDestroy, (GraphExecHandle exec))                                 \
-  F(GraphDestroy, cuGraphDestroy, (GraphHandle graph))                                            \
-  F(EventCreate, cuEventCreate, (EventHandle * event, unsigned int flags))                        \
-  F(EventDestroy, cuEventDestroy_v2, (EventHandle event))                                         \
-  F(EventRecord, cuEventRecord, (EventHandle event, StreamHandle stream))                         \
-  F(EventElapsedTime, cuEventElapsedTime_v2,                                                      \
-    (float* milliseconds, EventHandle begin, EventHandle end))                                    \
-  F(ModuleLoadData, cuModuleLoadData, (ModuleHandle * module, const void* image))                 \
-  F(ModuleUnload, cuModuleUnload, (ModuleHandle module))                                          \
-  F(ModuleGetFunction, cuModuleGetFunction,                                                       \
-    (FunctionHandle * function, ModuleHandle module, const char* name))                           \
-  F(LaunchKernel, cuLaunchKernel,                                                                 \
-    (FunctionHandle function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,      \
-     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, \
+#define RIDGE_CUDA_FUNCTIONS(F)                                                                    \
+  F(Init, cuInit, (unsigned int flags))                                                            \
+  F(DriverGetVersion, cuDriverGetVersion, (int* version))                                          \
+  F(GetErrorName, cuGetErrorName, (DriverCode code, const char** name))                            \
+  F(DeviceGetCount, cuDeviceGetCount, (int* count))                                                \
+  F(DeviceGet, cuDeviceGet, (DeviceId * device, int ordinal))                                      \
+  F(DeviceGetName, cuDeviceGetName, (char* name, int bytes, DeviceId device))                      \
+  F(DeviceGetUuid, cuDeviceGetUuid_v2, (Uuid * uuid, DeviceId device))                             \
+  F(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, DeviceId device))                        \
+  F(DeviceGetAttribute, cuDeviceGetAttribute,                                                      \
+    (int* value, DeviceAttribute attribute, DeviceId device))                                      \
+  F(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (ContextHandle * context, DeviceId device))  \
+  F(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (DeviceId device))                      \
+  F(CtxSetCurrent, cuCtxSetCurrent, (ContextHandle context))                                       \
+  F(CtxSynchronize, cuCtxSynchronize, ())                                                          \
+  F(CtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int* least, int* greatest))           \
+  F(MemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))                                  \
+  F(MemGetAllocationGranularity, cuMemGetAllocationGranularity,                                    \
+    (size_t * bytes, const MemAllocationProp* prop, int option))                                   \
+  F(MemAddressReserve, cuMemAddressReserve,                                                        \
+    (DevicePtr * at, size_t bytes, size_t alignment, DevicePtr hint, unsigned long long flags))    \
+  F(MemAddressFree, cuMemAddressFree, (DevicePtr at, size_t bytes))                                \
+  F(MemCreate, cuMemCreate,                                                                        \
+    (AllocationHandle * handle, size_t bytes, const MemAllocationProp* prop,                       \
+     unsigned long long flags))                                                                    \
+  F(MemRelease, cuMemRelease, (AllocationHandle handle))                                           \
+  F(MemMap, cuMemMap,                                                                              \
+    (DevicePtr at, size_t bytes, size_t offset, AllocationHandle handle,                           \
+     unsigned long long flags))                                                                    \
+  F(MemUnmap, cuMemUnmap, (DevicePtr at, size_t bytes))                                            \
+  F(MemSetAccess, cuMemSetAccess,                                                                  \
+    (DevicePtr at, size_t bytes, const MemAccessDesc* access, size_t count))                       \
+  F(MemAlloc, cuMemAlloc_v2, (DevicePtr * at, size_t bytes))                                       \
+  F(MemFree, cuMemFree_v2, (DevicePtr at))                                                         \
+  F(MemHostAlloc, cuMemHostAlloc, (void** at, size_t bytes, unsigned int flags))                   \
+  F(MemFreeHost, cuMemFreeHost, (void* at))                                                        \
+  F(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,                                                         \
+    (DevicePtr to, const void* from, size_t bytes, StreamHandle stream))                           \
+  F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                                         \
+    (void* to, DevicePtr from, size_t bytes, StreamHandle stream))                                 \
+  F(MemcpyAsync, cuMemcpyAsync, (DevicePtr to, DevicePtr from, size_t bytes, StreamHandle stream)) \
+  F(MemsetD8Async, cuMemsetD8Async,                                                                \
+    (DevicePtr to, unsigned char value, size_t bytes, StreamHandle stream))                        \
+  F(StreamCreateWithPriority, cuStreamCreateWithPriority,                                          \
+    (StreamHandle * stream, unsigned int flags, int priority))                                     \
+  F(StreamDestroy, cuStreamDestroy_v2, (StreamHandle stream))                                      \
+  F(StreamSynchronize, cuStreamSynchronize, (StreamHandle stream))                                 \
+  F(StreamWaitEvent, cuStreamWaitEvent,                                                            \
+    (StreamHandle stream, EventHandle event, unsigned int flags))                                  \
+  F(StreamBeginCapture, cuStreamBeginCapture_v2, (StreamHandle stream, int mode))                  \
+  F(StreamEndCapture, cuStreamEndCapture, (StreamHandle stream, GraphHandle * graph))              \
+  F(StreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,                                               \
+    (StreamHandle stream, int* status, uint64_t* id, GraphHandle* graph,                           \
+     const GraphNodeHandle** nodes, const GraphEdge** edges, size_t* count))                       \
+  F(StreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2,                         \
+    (StreamHandle stream, GraphNodeHandle * nodes, const GraphEdge* edges, size_t count,           \
+     unsigned int flags))                                                                          \
+  F(GraphInstantiate, cuGraphInstantiateWithFlags,                                                 \
+    (GraphExecHandle * exec, GraphHandle graph, unsigned long long flags))                         \
+  F(GraphLaunch, cuGraphLaunch, (GraphExecHandle exec, StreamHandle stream))                       \
+  F(GraphExecDestroy, cuGraphExecDestroy, (GraphExecHandle exec))                                  \
+  F(GraphDestroy, cuGraphDestroy, (GraphHandle graph))                                             \
+  F(EventCreate, cuEventCreate, (EventHandle * event, unsigned int flags))                         \
+  F(EventDestroy, cuEventDestroy_v2, (EventHandle event))                                          \
+  F(EventRecord, cuEventRecord, (EventHandle event, StreamHandle stream))                          \
+  F(EventElapsedTime, cuEventElapsedTime_v2,                                                       \
+    (float* milliseconds, EventHandle begin, EventHandle end))                                     \
+  F(ModuleLoadData, cuModuleLoadData, (ModuleHandle * module, const void* image))                  \
+  F(ModuleUnload, cuModuleUnload, (ModuleHandle module))                                           \
+  F(ModuleGetFunction, cuModuleGetFunction,                                                        \
+    (FunctionHandle * function, ModuleHandle module, const char* name))                            \
+  F(LaunchKernel, cuLaunchKernel,                                                                  \
+    (FunctionHandle function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,       \
+     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,  \
      StreamHandle stream, void** arguments, void** extra))
 
 // The functions of a driver that was opened.

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kWorkspace = 1000;  // bytes of every plan, all of which it overwrites
 // Of every graph; the first of the list does not run it.
+constexpr uintptr_t kAlignment = 16;
 constexpr int32_t kEngines = 3, kBrokenEngine = 1, kFirstEngine = 2;
 
 int64_t Setting(const char* name, int64_t otherwise) {
@@ -90,6 +91,11 @@ int32_t Enqueue(void* made, void* stream, void* const* tensors, void* workspace,
   const auto inside = OfDriver<InsideFunction>("ridge_fake_cuda_inside");
   const auto host = [&](const void* at) { return inside(reinterpret_cast<cuda::DevicePtr>(at)); };
   const Plan& plan = *static_cast<Plan*>(made);
+  for (int slot = 0; slot < RIDGE_CUDNN_SLOTS; ++slot) {
+    const RidgeCudnnTensor& tensor = plan.question.tensors[slot];
+    if (tensor.rank > 0 && reinterpret_cast<uintptr_t>(tensors[slot]) % kAlignment != 0)
+      return Fail("a tensor's address is not aligned", error, bytes);
+  }
   auto work = std::make_unique<Work>(Work{plan.question, {}, host(workspace)});
   for (int slot = 0; slot < RIDGE_CUDNN_SLOTS; ++slot) {
     if (plan.question.tensors[slot].rank > 0)

@@ -236,6 +236,9 @@ void RunConv(const RidgeCudnnQuestion& q, const HostTensors& tensors) {
 }  // namespace
 
 const char* RefusalOf(const RidgeCudnnQuestion& q) {
+  for (const RidgeCudnnTensor& tensor : q.tensors) {
+    if (tensor.rank > 0 && tensor.alignment < 16) return "No valid engine configs for _";
+  }
   if (q.op == RIDGE_CUDNN_ATTENTION || q.op == RIDGE_CUDNN_ATTENTION_GRAD) {
     const bool wide =
         q.tensors[RIDGE_CUDNN_Q].dims[3] % 8 != 0 || q.tensors[RIDGE_CUDNN_V].dims[3] % 8 != 0;

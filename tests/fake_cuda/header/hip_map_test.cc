@@ -80,8 +80,9 @@ using HostMallocOfHip = hipError_t (*)(void**, size_t, unsigned int);
 static_assert(kSameCall<decltype(DriverTable::MemAlloc), MallocOfHip>);
 static_assert(kSameCall<decltype(DriverTable::MemHostAlloc), HostMallocOfHip>);
 // The direction is an argument, of which hipMemcpyDefault tells it by the addresses.
-static_assert(std::is_same_v<decltype(&::hipMemcpyAsync),
-                             hipError_t (*)(void*, const void*, size_t, hipMemcpyKind, hipStream_t)>);
+static_assert(
+    std::is_same_v<decltype(&::hipMemcpyAsync),
+                   hipError_t (*)(void*, const void*, size_t, hipMemcpyKind, hipStream_t)>);
 // Edges have no data.
 static_assert(kSameCall<DriverCode (*)(StreamHandle, int*, uint64_t*, GraphHandle*,
                                        const GraphNodeHandle**, size_t*),

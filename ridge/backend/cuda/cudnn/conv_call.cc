@@ -1,4 +1,6 @@
 // conv and its gradients as cuDNN's convolutions.
+#include <numeric>
+
 #include "ridge/backend/cuda/cudnn/cudnn_call.h"
 #include "ridge/backend/cuda/layouts.h"
 #include "ridge/graph/ops/shared/conv.h"
@@ -43,7 +45,12 @@ class ConvDescriber {
     }
   }
   void AddX(DType dtype, Of of, size_t index) {
-    Add(RIDGE_CUDNN_X, dtype, Extents(g_.batch, g_.inputs(), &WindowAxis::input), of, index);
+    const Dims dims = Extents(g_.batch, g_.inputs(), &WindowAxis::input);
+    Add(RIDGE_CUDNN_X, dtype, dims, of, index);
+    if (of != Of::kInput) return;
+    // It may be a slice of a batch, which begins behind others of its size.
+    asked_.question.tensors[RIDGE_CUDNN_X].alignment =
+        static_cast<int32_t>(std::gcd(int64_t{kCudnnAlignment}, TensorType{dtype, dims}.bytes()));
   }
   void AddW(DType dtype, Of of, size_t index) {
     Add(RIDGE_CUDNN_W, dtype, Extents(g_.outputs(), g_.group_inputs, &WindowAxis::kernel), of,

@@ -47,8 +47,9 @@ enum RidgeCudnnSlot {
 };
 
 struct RidgeCudnnTensor {
-  int32_t rank; /* 0: absent */
-  int32_t type; /* RidgeCudnnType */
+  int32_t rank;      /* 0: absent */
+  int32_t type;      /* RidgeCudnnType */
+  int32_t alignment; /* of its address in bytes: a power of two */
   int64_t dims[RIDGE_CUDNN_MOST_DIMS];
   int64_t strides[RIDGE_CUDNN_MOST_DIMS]; /* in elements */
 };

@@ -23,6 +23,7 @@ RidgeCudnnTensor CudnnTensorOf(RidgeCudnnType type, const Dims& dims, const Dims
   RidgeCudnnTensor tensor{};
   tensor.rank = static_cast<int32_t>(dims.size());
   tensor.type = type;
+  tensor.alignment = kCudnnAlignment;
   std::copy(dims.begin(), dims.end(), tensor.dims);
   std::copy(strides.begin(), strides.end(), tensor.strides);
   return tensor;

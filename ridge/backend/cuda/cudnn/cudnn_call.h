@@ -38,6 +38,7 @@ const char* DescribeConv(const OpDef& op, const OpCall& call, LayoutId layout, C
 
 // For both: a tensor of a question.
 std::optional<RidgeCudnnType> CudnnTypeOf(DType dtype);
+inline constexpr int32_t kCudnnAlignment = 16;  // of addresses; it has no engines for less
 RidgeCudnnTensor CudnnTensorOf(RidgeCudnnType type, const Dims& dims, const Dims& strides);
 bool AnyEmpty(const OpCall& call);
 
