@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 
@@ -97,8 +98,9 @@ void ListLibraries(cuda::CudaDevice& device, const cuda::KernelCompiler& compile
   for (const auto& library : libraries) add(library->version(), library->path());
 }
 
-int64_t LimitBytes(const DeviceMemory& most, int64_t held, int64_t free) {
-  if (most.bytes > 0) return most.bytes;
+// In use on the whole GPU; `before` this process came, `held` with its context.
+int64_t MostInUse(const DeviceMemory& most, int64_t before, int64_t held, int64_t free) {
+  if (most.bytes > 0) return std::min(before + most.bytes, held + free);
   return held + static_cast<int64_t>(most.fraction * static_cast<double>(free));
 }
 
@@ -166,7 +168,8 @@ Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
   PublishedGpu known = KnownOf(device->gpu(), request.libraries.tf32, held);
   opened.machine.profile = std::move(known.profile);
   opened.machine.host_link_bytes_per_s = known.host_link_bytes_per_s;
-  opened.machine.memory_bytes = LimitBytes(request.most, held, free);
+  opened.machine.memory_bytes =
+      MostInUse(request.most, bytes->bytes().used.before.value_or(0), held, free);
   if (request.launch == "graph") opened.machine.recorded_run_bytes = cuda::kRecordedRunBytes;
   opened.bytes = std::move(bytes);
   opened.machine.bytes = opened.bytes.get();

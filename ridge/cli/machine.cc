@@ -183,6 +183,11 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
   if (gpu) {
+    if (choice.backend != "cpu") {
+      return InvalidArgument(
+          fmt::format("--backend {} is of the CPU, and --device is '{}'. hint: --device cpu",
+                      choice.backend, choice.device));
+    }
     RIDGE_ASSIGN_OR_RETURN(const DeviceMemory most, ParseDeviceMemory(choice.device_memory));
     RIDGE_ASSIGN_OR_RETURN(
         OpenedMachine opened,

@@ -247,8 +247,22 @@ Status RunTeamPlan(const PlanVerb& verb, const std::vector<DeviceCount>& team,
   return PrintUnequal(verb, team, terminal);
 }
 
+// Options of a GPU that is here.
+Status CheckPlannedGpu(const PlanVerb& verb) {
+  const std::pair<const char*, const char*> options[] = {{"device-memory", "--fit SIZE"},
+                                                         {"kernel-launch", "leave it out"}};
+  for (const auto& [option, hint] : options) {
+    if (!verb.on || !verb.train.Has(option)) continue;
+    return InvalidArgument(
+        fmt::format("--{} is of a GPU that is here, and --on plans for '{}'. hint: {}", option,
+                    *verb.on, hint));
+  }
+  return Status();
+}
+
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(CheckPlannedGpu(verb));
   RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
                                              {"--markdown", verb.markdown},
                                              {"--html", IsStandardOutput(verb.html)}}));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ridge/cli/exit_codes.h"
@@ -123,9 +124,11 @@ Result<int> RunTune(const TuneRequest& request) {
     times.made_at = UtcText(WallSeconds());
     RIDGE_RETURN_IF_ERROR(SaveKernelTimes(times));
   }
+  const bool kept = std::any_of(models.begin(), models.end(),
+                                [](const TunedModel& model) { return model.report.faster(); });
   if (request.json) {
     PrintData(TunedJson(times, models));
-  } else {
+  } else if (kept) {
     PrintData(fmt::format("kept in {}; --kernels tuned uses it\n", KernelTimesPath(times.device)));
   }
   return kExitOk;

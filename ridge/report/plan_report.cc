@@ -421,8 +421,11 @@ std::string HelpText(const Refusal& refusal) {
   std::string text;
   for (const SmallerRun& run : refusal.smaller)
     text += (text.empty() ? "" : "; ") + SmallerText(run);
-  return text.empty() ? "no batch is small enough; a smaller model, or a machine with more memory"
-                      : text;
+  if (!text.empty()) return text;
+  const std::string& limit = refusal.limit_name;  // "--fit allows"
+  const std::string more = limit.starts_with("--") ? "a larger " + limit.substr(0, limit.find(' '))
+                                                   : "a machine with more memory";
+  return "no batch is small enough; a smaller model, or " + more;
 }
 
 }  // namespace

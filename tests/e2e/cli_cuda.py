@@ -362,7 +362,8 @@ class Cuda(RidgeTest):
         self.assertEqual(self.limit(*half, **others), 64 + 192 // 2)
         self.assertEqual(self.limit(*half, **others, **context), 72 + 184 // 2)
         self.assertEqual(self.limit("--device-memory", "1", **others), 256)
-        self.assertEqual(self.limit("--device-memory", "100MiB", **others), 100)
+        self.assertEqual(self.limit("--device-memory", "100MiB", **others), 64 + 100)
+        self.assertEqual(self.limit("--device-memory", "1GiB", **others), 256)
 
     def test_a_part_that_is_none_is_refused(self):
         for value in ("0", "-1", "0.5x", "1.5"):
@@ -451,6 +452,39 @@ class Cuda(RidgeTest):
                  "--precision", "bf16", "--device", "cuda", "--out", "run", "-q"]
         done = self.ridge(*words, env=FAKE_GPU)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_others_hold_of_a_gpu_does_not_change_what_a_plan_takes(self):
+        """The search has what is left, and --device-memory is of this process."""
+        layers = "".join(f"  m{i} = mul({f'g{i - 1}' if i else 'x'}, s)\n  g{i} = gelu(m{i})\n"
+                         for i in range(16))
+        self.write("net.ridge", "graph net\n  x = input f32[batch=64,4096]\n"
+                   "  label = input i64[batch=64]\n  w = parameter f32[4096,3] init=normal(0.1)\n"
+                   f"  s = parameter f32[4096] init=constant(1)\n{layers}  logits = matmul(g15, w)\n"
+                   "  losses = softmax_cross_entropy(logits, label)\n  loss = reduce_mean(losses)\n"
+                   "  output loss\n  output logits\n")
+        mib = 1 << 20
+        for most, size, others in ([], 2048, 0), ([], 32, 0), ([], 2080, 2048), (["32MiB"], 256, 100):
+            done = self.ridge("plan", "net.ridge", "--batch", "64", "--device", "cuda", "--json", "-q",
+                              *(["--device-memory", *most] if most else []),
+                              env={**FAKE_GPU, "RIDGE_FAKE_CUDA_BYTES": str(size * mib),
+                                   "RIDGE_FAKE_CUDA_OTHERS_BYTES": str(others * mib)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plan = json.loads(done.stdout)
+            taken, = [one for one in plan["candidates"] if one["chosen"]]
+            self.assertEqual((plan["fits"], taken["fits"], taken["recompute"], plan["arena_bytes"]),
+                             (True, True, *(("off", 36 * mib) if size == 2048 else ("full", 18 * mib))))
+
+    def test_options_of_another_device_are_refused(self):
+        for words, sentence in (
+                (["--on", "h100-sxm", "--device-memory", "1GiB"],
+                 "--device-memory is of a GPU that is here, and --on plans for 'h100-sxm'. hint: --fit SIZE"),
+                (["--on", "h100-sxm", "--kernel-launch", "sync"],
+                 "--kernel-launch is of a GPU that is here, and --on plans for 'h100-sxm'. hint: leave it "
+                 "out"),
+                (["--device", "cuda", "--backend", "reference"],
+                 "--backend reference is of the CPU, and --device is 'cuda'. hint: --device cpu")):
+            done = self.ridge("plan", "mlp", *words, env=FAKE_GPU)
+            self.assertEqual((done.returncode, done.stderr), (2, f"ridge: {sentence}\n"))
 
     def test_inputs_that_no_step_reads_are_not_filled(self):
         self.write("net.ridge", "graph net\n"

@@ -104,12 +104,12 @@ class Memory(Machine):
 
     def test_a_plan_that_does_not_fit_is_refused_before_the_first_step(self):
         for words, variables, has in (
-                (["--device-memory", "1MiB"], {}, "1.00 MiB"),
-                ([], {"RIDGE_FAKE_CUDA_BYTES": str(1 << 20)}, "922 KiB")):
+                (["--device-memory", "1MiB"], {}, "--device-memory allows 1.00 MiB"),
+                ([], {"RIDGE_FAKE_CUDA_BYTES": str(1 << 20)}, "Test GPU 0 has 922 KiB")):
             done = self.ridge("train", *MODEL, *words, "--out", "run", env={**FAKE_GPU, **variables})
             self.assertEqual(done.returncode, 3, done.stderr)
-            self.assertRegex(done.stderr, r"\nridge: plan: the run needs [0-9.]+ MiB on Test GPU 0, Test "
-                                          rf"GPU 0 has {has}\. \[R0101\]\n")
+            self.assertRegex(done.stderr, r"\nridge: plan: the run needs [0-9.]+ MiB on Test GPU 0, "
+                                          rf"{has}\. \[R0101\]\n")
             self.assertFalse(os.path.exists(self.path("run")))
 
     def test_a_plan_that_does_not_fit_is_shown_and_exits_alike(self):

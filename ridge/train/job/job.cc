@@ -158,8 +158,17 @@ int64_t LimitBytes(const TrainOptions& options, const Machine& machine) {
   return machine.memory_bytes > 0 ? machine.memory_bytes : kUnknownLimit;
 }
 
+// A search counts the nominal runtime.  Of a GPU that is here the runtime is what is in use there,
+// by others too.
+int64_t SearchLimitBytes(const PlannedJob& job, const Machine& machine) {
+  const int64_t limit = job.limit_bytes - job.data_bytes;
+  if (!machine.is_here() || machine.in_host_memory()) return limit;
+  return limit - machine.profile.runtime_bytes + machine.query().nominal().facts().runtime_bytes;
+}
+
 std::string LimitName(const TrainOptions& options, const Machine& machine) {
   if (options.fit_bytes > 0) return "--fit allows";
+  if (!options.device_memory.empty()) return "--device-memory allows";
   return (machine.in_host_memory() ? "this machine" : machine.profile.name) + " has";
 }
 
@@ -288,7 +297,7 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   job.limit_name = LimitName(options, machine);
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found,
                          SearchPrecision({options, forward, job.facts, with_eval,
-                                          job.limit_bytes - job.data_bytes, machine, lengths}));
+                                          SearchLimitBytes(job, machine), machine, lengths}));
   PlanChoice& choice = found.plan;
   job.operands = found.operands;
   job.options.precision = found.precision;
