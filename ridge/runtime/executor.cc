@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <numeric>
 #include <span>
@@ -15,6 +16,7 @@
 
 #include "ridge/core/process.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/input_slots.h"
 #include "ridge/plan/mesh_nodes.h"
 #include "ridge/runtime/lane_recorder.h"
 #include "ridge/runtime/mesh_kernels.h"
@@ -254,15 +256,12 @@ std::byte* Executor::Address(const StepPlan& step, int value, Coord coord) const
   if (const int sum = SumOf(step, value, coord.slice); sum >= 0)
     return arena_->data() + SumOffset(program_, step, sum, coord.position);
   std::byte* base = arena_->data() + coord.slice * planned.slice_bytes;
-  if (planned.persistent) {
-    const PersistentValue& variable = persistent[static_cast<size_t>(planned.persistent_index)];
-    if (variable.copies > 1) base += coord.micro % variable.copies * variable.copy_bytes();
-  }
-  if (coord.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
-  // Slot 1 of an input follows its slot 0; every other value has one address for both.
-  const auto next = static_cast<size_t>(planned.persistent_index) + 1;
-  const bool doubled = next < persistent.size() && persistent[next].slot == 1;
-  return base + (doubled ? persistent[next].offset_bytes : planned.offset_bytes);
+  if (!planned.persistent) return base + planned.offset_bytes;
+  const auto index = static_cast<size_t>(planned.persistent_index);
+  const PersistentValue& variable = persistent[index];
+  if (variable.copies > 1) base += coord.micro % variable.copies * variable.copy_bytes();
+  const size_t in_slot = InSlot(persistent, index, coord.slot);
+  return base + (in_slot == index ? planned.offset_bytes : persistent[in_slot].offset_bytes);
 }
 
 namespace {
@@ -724,11 +723,11 @@ const PersistentValue* Executor::FindPersistent(const std::string& name) const {
 
 namespace {
 
-// Whether the step reads input slot `index`.
-bool Reads(const StepPlan& step, const PersistentValue& input, size_t index) {
-  const int first = static_cast<int>(index) - input.slot;  // its slot 0
+// Whether the step reads persistent value `index`, an input in `slot`.
+bool Reads(const Program& program, const StepPlan& step, size_t index, int slot) {
   return std::any_of(step.values.begin(), step.values.end(), [&](const PlannedValue& value) {
-    return value.persistent && value.persistent_index == first;
+    return value.persistent &&
+           InSlot(program.persistent, static_cast<size_t>(value.persistent_index), slot) == index;
   });
 }
 
@@ -739,7 +738,7 @@ Result<std::string> Executor::NonFiniteStart(const StepPlan& step, int slot) {
   for (size_t i = 0; i < program_.persistent.size(); ++i) {
     const PersistentValue& value = program_.persistent[i];
     const bool input = value.kind == ValueKind::kInput;
-    if (input && (value.slot != slot || !Reads(step, value, i))) continue;
+    if (input && (value.slot != slot || !Reads(program_, step, i, slot))) continue;
     const bool sum =
         std::find(step.sums.begin(), step.sums.end(), static_cast<int>(i)) != step.sums.end();
     if (sum) continue;  // of a step that has ended

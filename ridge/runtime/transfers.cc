@@ -8,6 +8,7 @@
 #include "ridge/core/rounding.h"
 #include "ridge/graph/interpret.h"
 #include "ridge/partition/collectives.h"
+#include "ridge/plan/input_slots.h"
 #include "ridge/plan/region.h"
 
 namespace ridge {
@@ -21,13 +22,6 @@ struct Transfers::Piece {
 namespace {
 
 bool IsInput(const PersistentValue& value) { return value.kind == ValueKind::kInput; }
-
-// The persistent value that `value` is in this slot: slot 1 of an input follows its slot 0.
-size_t InSlot(const std::vector<PersistentValue>& persistent, const PlannedValue& value, int slot) {
-  const auto index = static_cast<size_t>(value.persistent_index);
-  const bool doubled = index + 1 < persistent.size() && persistent[index + 1].slot == 1;
-  return slot == 1 && doubled ? index + 1 : index;
-}
 
 }  // namespace
 
@@ -75,7 +69,8 @@ void Transfers::ListUploads() {
       std::vector<Upload>& uploads = uploads_.emplace_back();
       for (const PlannedValue& value : step.values) {
         if (!value.persistent) continue;
-        const size_t index = InSlot(program_.persistent, value, slot);
+        const size_t index =
+            InSlot(program_.persistent, static_cast<size_t>(value.persistent_index), slot);
         if (IsInput(program_.persistent[index])) uploads.push_back(UploadOf(index));
       }
     }
