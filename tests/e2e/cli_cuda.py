@@ -83,10 +83,10 @@ class Cuda(RidgeTest):
                 ({"CUDA_VISIBLE_DEVICES": "-1"},
                  "the NVIDIA driver shows no GPU: CUDA_VISIBLE_DEVICES is '-1'. hint: unset "
                  "CUDA_VISIBLE_DEVICES"),
-                ({"place": self.folder},
-                 f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: cannot open "
-                 "shared object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and "
-                 "the system's driver is taken")]:
+                ({"place": self.path("no")},
+                 f"RIDGE_CUDA_PATH is '{self.path('no')}': {self.path('no')}: cannot open shared "
+                 "object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and the "
+                 "system's driver is taken")]:
             cuda, problems = self.doctor(**variables)
             self.assertEqual(cuda["answer"]["failure"], sentence)
             self.assertEqual([f"{p['text']}. hint: {p['mend']}" for p in problems], [sentence])

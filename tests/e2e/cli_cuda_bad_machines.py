@@ -45,9 +45,40 @@ class Drivers(Machine):
                   RIDGE_CUDA_PATH="", LD_PRELOAD=self.shim, ABSENT="libcuda.so")
 
     def test_a_folder_without_a_driver(self):
-        self.both(6, f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: cannot open "
-                     "shared object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and "
-                     "the system's driver is taken", RIDGE_CUDA_PATH=self.folder)
+        self.both(6, f"no NVIDIA driver: neither RIDGE_CUDA_PATH ('{self.folder}') nor the system has "
+                     "libcuda.so.1; a GPU's plan can be made here, not run. hint: install NVIDIA's "
+                     "driver 580 or newer",
+                  RIDGE_CUDA_PATH=self.folder, LD_PRELOAD=self.shim, ABSENT="libcuda.so")
+
+    def test_a_folder_that_is_not_there(self):
+        absent = self.path("absent")
+        self.both(6, f"RIDGE_CUDA_PATH is '{absent}': {absent}: cannot open shared object file: No such "
+                     "file or directory. hint: unset RIDGE_CUDA_PATH, and the system's driver is taken",
+                  RIDGE_CUDA_PATH=absent)
+
+    def test_a_driver_that_does_not_load(self):
+        self.write("libcuda.so.1", "text")
+        self.both(6, f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: file too short. "
+                     "hint: unset RIDGE_CUDA_PATH, and the system's driver is taken",
+                  RIDGE_CUDA_PATH=self.folder)
+
+    def fakes(self, *absent):
+        """The folder with the libraries of the tests but for these."""
+        for name in os.listdir(FAKE_CUDA):
+            if name not in absent:
+                os.symlink(f"{FAKE_CUDA}/{name}", self.path(name))
+        return self.folder
+
+    def test_a_folder_of_libraries_beside_the_systems_driver(self):
+        folder = self.fakes("libcuda.so.1")
+        system = self.path("system")
+        os.mkdir(system)
+        os.symlink(LIBRARY, f"{system}/libcuda.so.1")
+        for variables in ({"RIDGE_CUDA_PATH": folder, "LD_LIBRARY_PATH": system},
+                          {"RIDGE_CUDA_PATH": f"{folder}:{system}"}):
+            done = self.ridge("plan", *MODEL, env={**FAKE_GPU, **variables})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"products run on cuBLASLt 13.1.0 ({folder}/libcublasLt.so.13)", done.stderr)
 
     def test_the_stub_of_a_toolkit(self):
         """Some versions say so when they are asked for theirs, others when they are to begin."""
@@ -78,9 +109,7 @@ class Drivers(Machine):
                      "RIDGE_CUDA_PATH to its folder", LD_PRELOAD=self.shim, ABSENT="libnvrtc")
 
     def test_a_file_that_is_no_nvrtc(self):
-        for name in os.listdir(FAKE_CUDA):
-            os.symlink(f"{FAKE_CUDA}/{name}", self.path(name))
-        os.remove(self.path("libnvrtc.so.13"))
+        self.fakes("libnvrtc.so.13")
         shutil.copy(f"{FAKE_CUDA}/libcudart.so.13", self.path("libnvrtc.so.13"))
         self.both(6, f"{self.folder}/libnvrtc.so.13 has no nvrtcVersion. hint: pip install "
                      "nvidia-cuda-nvrtc", RIDGE_CUDA_PATH=self.folder)

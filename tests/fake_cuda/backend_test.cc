@@ -195,5 +195,12 @@ TEST(LibrarySearch, ThePathOfTheUserComesBeforeWhatTheProcessHasOpen) {
   EXPECT_EQ(FoundAt("libnvrtc.so.13"), folder.File("libnvrtc.so.13"));
 }
 
+TEST(LibrarySearch, ThePathOfTheUserIsAList) {
+  const TempFolder first, second;
+  std::filesystem::copy(kOther, second.File("lib_of_a_list.so.13"));
+  const Variables variables(Settings{{"RIDGE_CUDA_PATH", first.path() + ":" + second.path()}});
+  EXPECT_EQ(FoundAt("lib_of_a_list.so.13"), second.File("lib_of_a_list.so.13"));
+}
+
 }  // namespace
 }  // namespace ridge::fake_cuda

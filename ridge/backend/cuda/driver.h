@@ -20,9 +20,9 @@ inline constexpr char kHintSync[] =
 
 std::string CudaVersionText(int version);  // 13000 -> "13.0"
 
-// Where the library is looked for; the first hit counts.
+// Where the library is looked for; the first hit counts, whether it is a driver or not.
 struct DriverSearch {
-  std::string place;                    // its file or folder; when it is given, only there
+  std::string places;                   // split at ':': its file, or folders that may have it
   std::string soname = "libcuda.so.1";  // in the process, then as the system's loader searches
 };
 DriverSearch SearchOfEnvironment();  // RIDGE_CUDA_PATH

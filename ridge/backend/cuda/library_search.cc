@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "ridge/backend/cuda/driver.h"
+#include "ridge/core/split.h"
 
 namespace ridge::cuda {
 namespace {
@@ -70,7 +71,8 @@ void* Open(const LibrarySearch& search, const std::string& soname) {
 
 LibrarySearch SearchForToolkit() {
   LibrarySearch search;
-  search.before = {Variable(kPathVariable)};
+  const std::string places = Variable(kPathVariable);
+  for (const std::string_view folder : SplitAt(places, ':')) search.before.emplace_back(folder);
   search.middle = {ProgramFolder(), ProgramFolder() + "/../lib/ridge"};
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) AddWheels(Variable(name), search.middle);
   search.behind = {"/usr/local/cuda/lib64"};

@@ -21,8 +21,9 @@ struct LibrarySearch {
   std::vector<std::string> middle = {};  // those between what the process has open and the loader
   std::vector<std::string> behind = {};  // those that are left when the system's loader finds none
 };
-// RIDGE_CUDA_PATH; what the process has open; the program's folder and ../lib/ridge; the wheels of
-// the active Python (VIRTUAL_ENV, CONDA_PREFIX); the system's loader; /usr/local/cuda.
+// RIDGE_CUDA_PATH, split at ':'; what the process has open; the program's folder and ../lib/ridge;
+// the wheels of the active Python (VIRTUAL_ENV, CONDA_PREFIX); the system's loader;
+// /usr/local/cuda.
 LibrarySearch SearchForToolkit();
 
 // The first of `sonames` that is found, each in all places.  `name` and `wheel` are for the
