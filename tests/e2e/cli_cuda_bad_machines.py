@@ -147,7 +147,8 @@ class Memory(Machine):
         self.assertRegex(done.stdout, "\n  does not fit: ")
 
     def test_a_context_that_finds_no_memory(self):
-        self.both(6, "cuda:0: cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2)",
+        self.both(6, "cuda:0: cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2). hint: end "
+                     "what else uses it, which nvidia-smi lists",
                   RIDGE_FAKE_CUDA_FAIL="cuDevicePrimaryCtxRetain:1:2")
 
     def test_an_arena_that_finds_no_memory(self):
@@ -155,9 +156,20 @@ class Memory(Machine):
         for verb, words in (("train", ["--steps", "4", "--out", "run"]), ("plan", [])):
             code, sentence = self.told(verb, *words, RIDGE_FAKE_CUDA_FAIL="cuMemCreate:1:2")
             self.assertEqual(code, 6)
-            self.assertRegex(sentence, r"^ridge: the GPU has no [0-9.]+ MiB left: cuda:0: cuMemCreate "
-                                       r"failed: CUDA_ERROR_OUT_OF_MEMORY \(2\)\. hint: --fit SIZE, "
-                                       r"or end what else uses it, which nvidia-smi lists$")
+            self.assertRegex(sentence, r"^ridge: an arena of [0-9.]+ MiB is needed, [0-9.]+ MiB of 256 "
+                                       r"MiB are free: cuda:0: cuMemCreate failed: "
+                                       r"CUDA_ERROR_OUT_OF_MEMORY \(2\)\. hint: --fit SIZE, or end "
+                                       r"what else uses it, which nvidia-smi lists$")
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_memory_of_the_host_that_cannot_be_locked(self):
+        for verb, words in (("train", ["--steps", "4", "--out", "run"]), ("plan", [])):
+            code, sentence = self.told(verb, *words, RIDGE_FAKE_CUDA_FAIL="cuMemHostAlloc:1:2")
+            self.assertEqual(code, 6)
+            self.assertRegex(sentence, r"^ridge: [0-9.]+ [KM]iB of the host's memory cannot be locked: "
+                                       r"cuda:0: cuMemHostAlloc failed: CUDA_ERROR_OUT_OF_MEMORY "
+                                       r"\(2\)\. hint: end what else uses it, which top lists, or "
+                                       r"raise the container's limit$")
         self.assertFalse(os.path.exists(self.path("run")))
 
 

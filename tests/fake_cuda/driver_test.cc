@@ -135,7 +135,9 @@ TEST(CudaDriver, ErrorsHaveTheFunctionTheNameAndTheNumber) {
   EXPECT_TRUE(driver->Check(cuda::DriverCode::kSuccess, "cuInit").ok());
   const Status memory = driver->Check(cuda::DriverCode::kOutOfMemory, "cuMemCreate");
   EXPECT_EQ(memory.code(), ErrorCode::kDeviceMemory);
-  EXPECT_EQ(memory.message(), "cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2)");
+  EXPECT_EQ(memory.message(),
+            "cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2). hint: end what "
+            "else uses it, which nvidia-smi lists");
   const Status mixed = driver->Check(cuda::DriverCode::kDriverMismatch, "cuInit");
   EXPECT_EQ(mixed.code(), ErrorCode::kDevice);
   EXPECT_EQ(

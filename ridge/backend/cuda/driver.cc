@@ -122,6 +122,8 @@ Status ResolveAll(Driver& driver) {
 // What helps against an error of the driver; "" where nothing is known to.
 const char* HintFor(DriverCode code) {
   switch (code) {
+    case DriverCode::kOutOfMemory:
+      return kHintMemory;
     case DriverCode::kDriverMismatch:
       return "restart the machine: the kernel has another version of the driver than libcuda";
     case DriverCode::kEccUncorrectable:

@@ -17,6 +17,8 @@ inline constexpr char kPathVariable[] = "RIDGE_CUDA_PATH";
 // Against a kernel that touches what is not its own.
 inline constexpr char kHintSync[] =
     "--kernel-launch sync names the node, and compute-sanitizer the kernel";
+// Against a GPU without memory.
+inline constexpr char kHintMemory[] = "end what else uses it, which nvidia-smi lists";
 
 std::string CudaVersionText(int version);  // 13000 -> "13.0"
 
