@@ -106,6 +106,8 @@ class Cuda(RidgeTest):
         done = self.train("--device", "cuda", "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("on cuda (Test GPU 0)", done.stdout)
+        self.assertIn(f"cuda:0 Test GPU 0: kernels are compiled by NVRTC 13.0 ({FAKE_CUDA}/libnvrtc.so.13) "
+                      "when they are met first\n", done.stderr)
         with open(self.path("run/summary.json")) as file:
             summary = json.load(file)
         self.assertEqual(summary["device"], "Test GPU 0")

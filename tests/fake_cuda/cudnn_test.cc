@@ -169,6 +169,9 @@ TEST(Cudnn, WithoutItASentenceSaysWhatRunsInstead) {
   const TempFolder empty;
   EXPECT_THAT(SaidOf({{empty.File("")}, {}}, {}),
               testing::Contains(ours + "libridge_cudnn.so is not found. " + build));
+  const std::string broken = empty.Write("libridge_cudnn.so", "text");
+  EXPECT_THAT(SaidOf({{empty.path()}, {}}, {}),
+              testing::Contains(ours + broken + " does not load: file too short. " + build));
   EXPECT_THAT(SaidOf(kFakes, {{"RIDGE_FAKE_CUDNN_ABI", "7"}}),
               testing::Contains(ours + folder +
                                 "/libridge_cudnn.so has interface 7; this program "

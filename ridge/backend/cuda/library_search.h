@@ -15,7 +15,7 @@ struct OpenLibrary {
   std::string path;        // of the file
 };
 
-// The first hit counts.
+// The first that loads counts; where none does, the first that is there is named.
 struct LibrarySearch {
   std::vector<std::string> before = {};  // folders in front of all else
   std::vector<std::string> middle = {};  // those between what the process has open and the loader
@@ -26,14 +26,15 @@ struct LibrarySearch {
 // /usr/local/cuda.
 LibrarySearch SearchForToolkit();
 
-// The first of `sonames` that is found, each in all places.  `name` and `wheel` are for the
-// message: "NVRTC", "nvidia-cuda-nvrtc".  Fails with kDevice.
-Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::string& name,
-                                       const std::vector<std::string>& sonames,
-                                       const std::string& wheel);
+// Fails with kDevice: "libridge_cudnn.so is not found", or the loader's words for a file that is.
+Result<OpenLibrary> FindLibrary(const LibrarySearch& places, const std::string& soname);
+
+// The same; `name` and `wheel` are for the message: "NVRTC", "nvidia-cuda-nvrtc".
+Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& places, const std::string& name,
+                                       const std::string& soname, const std::string& wheel);
 
 // The same for a library that the program can do without: fails with kUnsupported.
-Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& search, const std::string& name,
+Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& places, const std::string& name,
                                         const std::string& soname, const std::string& wheel);
 
 // Whether the library has the function.

@@ -143,8 +143,9 @@ class MatmulLibrary : public KernelLibrary {
         });
     if (algorithm == answer.algorithms.end()) {
       return Status(ErrorCode::kUnsupported,
-                    fmt::format("{}: {} chooses otherwise than when it was planned: {}", call.where,
-                                VersionAndPath(*this), answer.refusal));
+                    fmt::format("{}: {} has no {} of {} bytes of workspace for it{}", call.where,
+                                VersionAndPath(*this), choice.kernel, choice.workspace_bytes,
+                                answer.refusal.empty() ? "" : ": " + answer.refusal));
     }
     auto kernel =
         std::make_unique<MatmulKernel>(device_.context(), library_, handle_, answer, *algorithm);
