@@ -339,11 +339,13 @@ class Cuda(RidgeTest):
         launched = self.sync_error(*mlp, RIDGE_FAKE_CUDA_FAIL="cuLaunchKernel:30:700")
         self.assertRegex(launched, node + ".* failed: ")
         product = self.sync_error(*mlp, RIDGE_FAKE_CUBLASLT_FAIL="cublasLtMatmul:2:13")
-        self.assertRegex(product, "^ridge: matmul '[^']+': cublasLtMatmul failed: "
-                                  r"CUBLAS_STATUS_EXECUTION_FAILED \(13\)$")
+        hint = r"\. hint: compute-sanitizer names the kernel and the address$"
+        self.assertRegex(product, "^ridge: matmul '[^']+': cuda:0: cublasLtMatmul failed: "
+                                  r"CUBLAS_STATUS_EXECUTION_FAILED \(13\)" + hint)
         convolution = self.sync_error("cnn:filters=4", "--batch", "2", "--precision", "bf16",
                                       RIDGE_FAKE_CUDNN_FAIL="1")
-        self.assertRegex(convolution, "^ridge: conv[a-z_]* '[^']+': cuDNN fake[0-9]+: asked to fail$")
+        self.assertRegex(convolution, "^ridge: conv[a-z_]* '[^']+': cuda:0: cuDNN fake[0-9]+: asked to "
+                                      "fail" + hint)
         waits = [self.sync_error(*mlp, RIDGE_FAKE_CUDA_FAIL=f"cuStreamSynchronize:{call}:719")
                  for call in range(15, 36, 5)]  # of kernels, and of copies between them
         self.assertRegex("\n".join(waits), "(?m)" + node + "cuda:0: cuStreamSynchronize failed: "

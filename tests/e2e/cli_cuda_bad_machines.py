@@ -13,8 +13,9 @@ MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--
          "--device", "cuda"]
 LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
 LOST = "CUDA_ERROR_LAUNCH_FAILED (719)"
-LOST_IN_A_STEP = (rf"^ridge: (cuda:0: cu\w+ failed: {re.escape(LOST)}|"  # cuBLASLt launches, too
-                  r"cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED \(13\))$")
+LOST_IN_A_STEP = (rf"^ridge: cuda:0: (cu\w+ failed: {re.escape(LOST)}|"  # cuBLASLt launches, too
+                  r"cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED \(13\)\. hint: "
+                  r"--kernel-launch sync names the node, and compute-sanitizer the kernel)$")
 SWEPT = ["--steps", "50", "--checkpoint-every", "5", "--keep", "10"]
 
 

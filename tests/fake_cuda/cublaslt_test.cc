@@ -257,7 +257,9 @@ TEST(CublasLt, ItsErrorStaysAndHasItsName) {
   const void* const inputs[] = {memory->data(), memory->data() + 256};
   void* const output = memory->data() + 512;
   const Variables fails(Settings{{"RIDGE_FAKE_CUBLASLT_FAIL", "cublasLtMatmul:1:13"}});
-  const std::string text = "cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (13)";
+  const std::string text =
+      "cuda:0: cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (13). hint: --kernel-launch "
+      "sync names the node, and compute-sanitizer the kernel";
   const Status status = (*kernel)->Enqueue(stream, {inputs, {&output, 1}, nullptr});
   EXPECT_EQ(status.code(), ErrorCode::kDevice);
   EXPECT_EQ(status.message(), text);

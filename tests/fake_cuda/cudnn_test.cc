@@ -220,8 +220,10 @@ TEST(Cudnn, WorkThatFailsIsAnErrorThatStays) {
   const std::vector<void*> out = {nullptr};
   const Status status = (*kernel)->Enqueue(gpu.device->stream(0), {in, out, nullptr});
   EXPECT_EQ(status.code(), ErrorCode::kDevice);
-  EXPECT_EQ(status.message(), "cuDNN fake2: asked to fail");
-  EXPECT_EQ(gpu.device->stream(0).Synchronize().message(), "cuDNN fake2: asked to fail");
+  EXPECT_EQ(status.message(),
+            "cuda:0: cuDNN fake2: asked to fail. hint: --kernel-launch sync names the node, and "
+            "compute-sanitizer the kernel");
+  EXPECT_EQ(gpu.device->stream(0).Synchronize().message(), status.message());
 }
 
 TEST(Cudnn, SlicesOfABatchThatBeginAnywhereAreNotItsOwn) {

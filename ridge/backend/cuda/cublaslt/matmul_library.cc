@@ -71,11 +71,12 @@ class MatmulKernel : public Kernel {
     if (!context_.Ready()) return context_.error();
     const void* const added =
         product_.added < 0 ? nullptr : buffers.inputs[static_cast<size_t>(product_.added)];
-    context_.Keep(
+    const Status enqueued =
         descriptors_.Enqueue(handle_, static_cast<CudaStream&>(stream).handle(), algorithm_.bytes,
                              {buffers.inputs[0], buffers.inputs[1], bias, added, buffers.outputs[0],
                               algorithm_.workspace_bytes > 0 ? workspace + bias_bytes_ : nullptr,
-                              static_cast<size_t>(algorithm_.workspace_bytes)}));
+                              static_cast<size_t>(algorithm_.workspace_bytes)});
+    context_.Keep(context_.OfLibrary(enqueued));
     return context_.error();
   }
 
