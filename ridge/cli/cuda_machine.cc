@@ -152,8 +152,9 @@ Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
   std::unique_ptr<cuda::GpuBytesLog> bytes = cuda::GpuBytesLog::Begin();
   RIDGE_ASSIGN_OR_RETURN(OpenedGpu gpu, OpenGpu(ordinal, request.launch));
   std::unique_ptr<cuda::CudaDevice>& device = gpu.device;
-  say(fmt::format("cuda:{} {}: kernels are compiled by NVRTC {} when they are met first", ordinal,
-                  device->gpu().name, gpu.compiler.nvrtc().version()));
+  const cuda::Nvrtc& nvrtc = gpu.compiler.nvrtc();
+  say(fmt::format("cuda:{} {}: kernels are compiled by NVRTC {} ({}) when they are met first",
+                  ordinal, device->gpu().name, nvrtc.version(), nvrtc.path()));
   // What they take of the GPU is held by the runtime.
   RIDGE_ASSIGN_OR_RETURN(
       cuda::KernelLibraries libraries,

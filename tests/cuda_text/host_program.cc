@@ -23,7 +23,7 @@ std::vector<std::string> FunctionsOf(const std::string& source) {
 }
 
 bool HasBarriers(const std::string& source) {
-  for (const char* name : {"__sync", "__shfl", "Block"}) {
+  for (const char* name : {"__sync", "__shfl", "Block", "Warp"}) {
     for (size_t at = source.find(name); at != std::string::npos; at = source.find(name, at + 1)) {
       if (at == 0 || std::isalnum(static_cast<unsigned char>(source[at - 1])) == 0) return true;
     }

@@ -83,10 +83,10 @@ class Cuda(RidgeTest):
                 ({"CUDA_VISIBLE_DEVICES": "-1"},
                  "the NVIDIA driver shows no GPU: CUDA_VISIBLE_DEVICES is '-1'. hint: unset "
                  "CUDA_VISIBLE_DEVICES"),
-                ({"place": self.folder},
-                 f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: cannot open "
-                 "shared object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and "
-                 "the system's driver is taken")]:
+                ({"place": self.path("no")},
+                 f"RIDGE_CUDA_PATH is '{self.path('no')}': {self.path('no')}: cannot open shared "
+                 "object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and the "
+                 "system's driver is taken")]:
             cuda, problems = self.doctor(**variables)
             self.assertEqual(cuda["answer"]["failure"], sentence)
             self.assertEqual([f"{p['text']}. hint: {p['mend']}" for p in problems], [sentence])
@@ -106,6 +106,8 @@ class Cuda(RidgeTest):
         done = self.train("--device", "cuda", "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("on cuda (Test GPU 0)", done.stdout)
+        self.assertIn(f"cuda:0 Test GPU 0: kernels are compiled by NVRTC 13.0 ({FAKE_CUDA}/libnvrtc.so.13) "
+                      "when they are met first\n", done.stderr)
         with open(self.path("run/summary.json")) as file:
             summary = json.load(file)
         self.assertEqual(summary["device"], "Test GPU 0")
@@ -337,11 +339,13 @@ class Cuda(RidgeTest):
         launched = self.sync_error(*mlp, RIDGE_FAKE_CUDA_FAIL="cuLaunchKernel:30:700")
         self.assertRegex(launched, node + ".* failed: ")
         product = self.sync_error(*mlp, RIDGE_FAKE_CUBLASLT_FAIL="cublasLtMatmul:2:13")
-        self.assertRegex(product, "^ridge: matmul '[^']+': cublasLtMatmul failed: "
-                                  r"CUBLAS_STATUS_EXECUTION_FAILED \(13\)$")
+        hint = r"\. hint: compute-sanitizer names the kernel and the address$"
+        self.assertRegex(product, "^ridge: matmul '[^']+': cuda:0: cublasLtMatmul failed: "
+                                  r"CUBLAS_STATUS_EXECUTION_FAILED \(13\)" + hint)
         convolution = self.sync_error("cnn:filters=4", "--batch", "2", "--precision", "bf16",
                                       RIDGE_FAKE_CUDNN_FAIL="1")
-        self.assertRegex(convolution, "^ridge: conv[a-z_]* '[^']+': cuDNN fake[0-9]+: asked to fail$")
+        self.assertRegex(convolution, "^ridge: conv[a-z_]* '[^']+': cuda:0: cuDNN fake[0-9]+: asked to "
+                                      "fail" + hint)
         waits = [self.sync_error(*mlp, RIDGE_FAKE_CUDA_FAIL=f"cuStreamSynchronize:{call}:719")
                  for call in range(15, 36, 5)]  # of kernels, and of copies between them
         self.assertRegex("\n".join(waits), "(?m)" + node + "cuda:0: cuStreamSynchronize failed: "

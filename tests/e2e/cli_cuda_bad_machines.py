@@ -13,8 +13,9 @@ MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--
          "--device", "cuda"]
 LIBRARY = os.path.join(FAKE_CUDA, "libcuda.so.1")
 LOST = "CUDA_ERROR_LAUNCH_FAILED (719)"
-LOST_IN_A_STEP = (rf"^ridge: (cuda:0: cu\w+ failed: {re.escape(LOST)}|"  # cuBLASLt launches, too
-                  r"cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED \(13\))$")
+LOST_IN_A_STEP = (rf"^ridge: cuda:0: (cu\w+ failed: {re.escape(LOST)}|"  # cuBLASLt launches, too
+                  r"cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED \(13\)\. hint: "
+                  r"--kernel-launch sync names the node, and compute-sanitizer the kernel)$")
 SWEPT = ["--steps", "50", "--checkpoint-every", "5", "--keep", "10"]
 
 
@@ -45,9 +46,40 @@ class Drivers(Machine):
                   RIDGE_CUDA_PATH="", LD_PRELOAD=self.shim, ABSENT="libcuda.so")
 
     def test_a_folder_without_a_driver(self):
-        self.both(6, f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: cannot open "
-                     "shared object file: No such file or directory. hint: unset RIDGE_CUDA_PATH, and "
-                     "the system's driver is taken", RIDGE_CUDA_PATH=self.folder)
+        self.both(6, f"no NVIDIA driver: neither RIDGE_CUDA_PATH ('{self.folder}') nor the system has "
+                     "libcuda.so.1; a GPU's plan can be made here, not run. hint: install NVIDIA's "
+                     "driver 580 or newer",
+                  RIDGE_CUDA_PATH=self.folder, LD_PRELOAD=self.shim, ABSENT="libcuda.so")
+
+    def test_a_folder_that_is_not_there(self):
+        absent = self.path("absent")
+        self.both(6, f"RIDGE_CUDA_PATH is '{absent}': {absent}: cannot open shared object file: No such "
+                     "file or directory. hint: unset RIDGE_CUDA_PATH, and the system's driver is taken",
+                  RIDGE_CUDA_PATH=absent)
+
+    def test_a_driver_that_does_not_load(self):
+        self.write("libcuda.so.1", "text")
+        self.both(6, f"RIDGE_CUDA_PATH is '{self.folder}': {self.folder}/libcuda.so.1: file too short. "
+                     "hint: unset RIDGE_CUDA_PATH, and the system's driver is taken",
+                  RIDGE_CUDA_PATH=self.folder)
+
+    def fakes(self, *absent):
+        """The folder with the libraries of the tests but for these."""
+        for name in os.listdir(FAKE_CUDA):
+            if name not in absent:
+                os.symlink(f"{FAKE_CUDA}/{name}", self.path(name))
+        return self.folder
+
+    def test_a_folder_of_libraries_beside_the_systems_driver(self):
+        folder = self.fakes("libcuda.so.1")
+        system = self.path("system")
+        os.mkdir(system)
+        os.symlink(LIBRARY, f"{system}/libcuda.so.1")
+        for variables in ({"RIDGE_CUDA_PATH": folder, "LD_LIBRARY_PATH": system},
+                          {"RIDGE_CUDA_PATH": f"{folder}:{system}"}):
+            done = self.ridge("plan", *MODEL, env={**FAKE_GPU, **variables})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"products run on cuBLASLt 13.1.0 ({folder}/libcublasLt.so.13)", done.stderr)
 
     def test_the_stub_of_a_toolkit(self):
         """Some versions say so when they are asked for theirs, others when they are to begin."""
@@ -78,9 +110,7 @@ class Drivers(Machine):
                      "RIDGE_CUDA_PATH to its folder", LD_PRELOAD=self.shim, ABSENT="libnvrtc")
 
     def test_a_file_that_is_no_nvrtc(self):
-        for name in os.listdir(FAKE_CUDA):
-            os.symlink(f"{FAKE_CUDA}/{name}", self.path(name))
-        os.remove(self.path("libnvrtc.so.13"))
+        self.fakes("libnvrtc.so.13")
         shutil.copy(f"{FAKE_CUDA}/libcudart.so.13", self.path("libnvrtc.so.13"))
         self.both(6, f"{self.folder}/libnvrtc.so.13 has no nvrtcVersion. hint: pip install "
                      "nvidia-cuda-nvrtc", RIDGE_CUDA_PATH=self.folder)
@@ -118,7 +148,8 @@ class Memory(Machine):
         self.assertRegex(done.stdout, "\n  does not fit: ")
 
     def test_a_context_that_finds_no_memory(self):
-        self.both(6, "cuda:0: cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2)",
+        self.both(6, "cuda:0: cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2). hint: end "
+                     "what else uses it, which nvidia-smi lists",
                   RIDGE_FAKE_CUDA_FAIL="cuDevicePrimaryCtxRetain:1:2")
 
     def test_an_arena_that_finds_no_memory(self):
@@ -126,9 +157,20 @@ class Memory(Machine):
         for verb, words in (("train", ["--steps", "4", "--out", "run"]), ("plan", [])):
             code, sentence = self.told(verb, *words, RIDGE_FAKE_CUDA_FAIL="cuMemCreate:1:2")
             self.assertEqual(code, 6)
-            self.assertRegex(sentence, r"^ridge: the GPU has no [0-9.]+ MiB left: cuda:0: cuMemCreate "
-                                       r"failed: CUDA_ERROR_OUT_OF_MEMORY \(2\)\. hint: --fit SIZE, "
-                                       r"or end what else uses it, which nvidia-smi lists$")
+            self.assertRegex(sentence, r"^ridge: an arena of [0-9.]+ MiB is needed, [0-9.]+ MiB of 256 "
+                                       r"MiB are free: cuda:0: cuMemCreate failed: "
+                                       r"CUDA_ERROR_OUT_OF_MEMORY \(2\)\. hint: --fit SIZE, or end "
+                                       r"what else uses it, which nvidia-smi lists$")
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_memory_of_the_host_that_cannot_be_locked(self):
+        for verb, words in (("train", ["--steps", "4", "--out", "run"]), ("plan", [])):
+            code, sentence = self.told(verb, *words, RIDGE_FAKE_CUDA_FAIL="cuMemHostAlloc:1:2")
+            self.assertEqual(code, 6)
+            self.assertRegex(sentence, r"^ridge: [0-9.]+ [KM]iB of the host's memory cannot be locked: "
+                                       r"cuda:0: cuMemHostAlloc failed: CUDA_ERROR_OUT_OF_MEMORY "
+                                       r"\(2\)\. hint: end what else uses it, which top lists, or "
+                                       r"raise the container's limit$")
         self.assertFalse(os.path.exists(self.path("run")))
 
 

@@ -142,7 +142,7 @@ TEST(KernelCompiler, AnArchitectureThatNvrtcDoesNotKnowIsNamed) {
 
 TEST(LibrarySearch, ALibraryThatIsNowhereIsNamedWithItsWheel) {
   const Status status = cuda::OpenToolkitLibrary(cuda::SearchForToolkit(), "NVRTC",
-                                                 {"libnvrtc.so.999"}, "nvidia-cuda-nvrtc")
+                                                 "libnvrtc.so.999", "nvidia-cuda-nvrtc")
                             .status();
   EXPECT_EQ(status.code(), ErrorCode::kDevice);
   EXPECT_EQ(status.message(),
@@ -150,12 +150,34 @@ TEST(LibrarySearch, ALibraryThatIsNowhereIsNamedWithItsWheel) {
             "RIDGE_CUDA_PATH to its folder");
 }
 
+TEST(LibrarySearch, AFileThatDoesNotLoadIsNamedWithTheLoadersWords) {
+  const TempFolder first, second;
+  const std::string broken = first.Write("libbroken.so.13", "text");
+  const cuda::LibrarySearch places = {{first.path(), second.path()}};
+  const auto open = [&] {
+    return cuda::OpenToolkitLibrary(places, "NVRTC", "libbroken.so.13", "nvidia-cuda-nvrtc");
+  };
+  const Status status = open().status();
+  EXPECT_EQ(status.code(), ErrorCode::kDevice);
+  EXPECT_EQ(status.message(),
+            "no NVRTC: " + broken +
+                " does not load: file too short. hint: pip install --force-reinstall "
+                "nvidia-cuda-nvrtc, or set RIDGE_CUDA_PATH to its folder");
+  EXPECT_EQ(cuda::FindLibrary(places, "libbroken.so.13").status().message(),
+            broken + " does not load: file too short");
+  std::filesystem::copy(RIDGE_FAKE_CUDA_FOLDER "/libridge_partial_cuda.so",
+                        second.File("libbroken.so.13"));
+  const Result<cuda::OpenLibrary> later = open();
+  ASSERT_TRUE(later.ok()) << later.status().message();
+  EXPECT_EQ(later->path, second.File("libbroken.so.13"));
+}
+
 // A library that the loader knows by no name of NVIDIA's.
 constexpr char kOther[] = RIDGE_FAKE_CUDA_FOLDER "/libridge_partial_cuda.so";
 
 // Where SearchForToolkit finds the library, as a path without dots.
 std::filesystem::path FoundAt(const std::string& soname) {
-  const auto library = cuda::OpenToolkitLibrary(cuda::SearchForToolkit(), "NVML", {soname}, "");
+  const auto library = cuda::FindLibrary(cuda::SearchForToolkit(), soname);
   EXPECT_TRUE(library.ok()) << library.status().message();
   return library.ok() ? std::filesystem::path(library->path).lexically_normal() : "";
 }
@@ -193,6 +215,13 @@ TEST(LibrarySearch, ThePathOfTheUserComesBeforeWhatTheProcessHasOpen) {
   std::filesystem::copy(kOther, folder.File("libnvrtc.so.13"));
   const Variables variables(Settings{{"RIDGE_CUDA_PATH", folder.path()}});
   EXPECT_EQ(FoundAt("libnvrtc.so.13"), folder.File("libnvrtc.so.13"));
+}
+
+TEST(LibrarySearch, ThePathOfTheUserIsAList) {
+  const TempFolder first, second;
+  std::filesystem::copy(kOther, second.File("lib_of_a_list.so.13"));
+  const Variables variables(Settings{{"RIDGE_CUDA_PATH", first.path() + ":" + second.path()}});
+  EXPECT_EQ(FoundAt("lib_of_a_list.so.13"), second.File("lib_of_a_list.so.13"));
 }
 
 }  // namespace

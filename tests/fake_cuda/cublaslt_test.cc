@@ -228,6 +228,24 @@ TEST(CublasLt, SaysItsVersionOrWhatRunsWithoutIt) {
             ours + file + " has no cublasLtCreate. hint: pip install --upgrade nvidia-cublas");
 }
 
+TEST(CublasLt, AChoiceThatItDoesNotHaveIsNamed) {
+  const FakeGpu gpu(kAtOnce);
+  const auto opened = cuda::OpenCublasLt(*gpu.device, kFakeFolder, {});
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const auto refusal = [&](const OpCall& call) {
+    KernelChoice choice;
+    choice.kernel = "cublaslt.matmul/algo7_tile18";
+    choice.workspace_bytes = 10;
+    return (*opened)->Create(Matmul(), call, choice).status().message();
+  };
+  const std::string text = "cuBLASLt 13.1.0 (" RIDGE_FAKE_CUDA_FOLDER
+                           "/libcublasLt.so.13) has no cublaslt.matmul/algo7_tile18 of 10 bytes of "
+                           "workspace for it";
+  const OpCall call = CallOf("f32[2,3], f32[3,4]");
+  EXPECT_EQ(refusal(call), call.where + ": " + text);
+  EXPECT_EQ(refusal(CallOf("i8[2,3], i8[3,4]")), call.where + ": " + text + ": dtype");
+}
+
 TEST(CublasLt, ItsErrorStaysAndHasItsName) {
   Opened opened(kAtOnce);
   const OpCall call = CallOf("f32[2,3], f32[3,4]");
@@ -239,7 +257,9 @@ TEST(CublasLt, ItsErrorStaysAndHasItsName) {
   const void* const inputs[] = {memory->data(), memory->data() + 256};
   void* const output = memory->data() + 512;
   const Variables fails(Settings{{"RIDGE_FAKE_CUBLASLT_FAIL", "cublasLtMatmul:1:13"}});
-  const std::string text = "cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (13)";
+  const std::string text =
+      "cuda:0: cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (13). hint: --kernel-launch "
+      "sync names the node, and compute-sanitizer the kernel";
   const Status status = (*kernel)->Enqueue(stream, {inputs, {&output, 1}, nullptr});
   EXPECT_EQ(status.code(), ErrorCode::kDevice);
   EXPECT_EQ(status.message(), text);

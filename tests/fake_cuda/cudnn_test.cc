@@ -169,6 +169,9 @@ TEST(Cudnn, WithoutItASentenceSaysWhatRunsInstead) {
   const TempFolder empty;
   EXPECT_THAT(SaidOf({{empty.File("")}, {}}, {}),
               testing::Contains(ours + "libridge_cudnn.so is not found. " + build));
+  const std::string broken = empty.Write("libridge_cudnn.so", "text");
+  EXPECT_THAT(SaidOf({{empty.path()}, {}}, {}),
+              testing::Contains(ours + broken + " does not load: file too short. " + build));
   EXPECT_THAT(SaidOf(kFakes, {{"RIDGE_FAKE_CUDNN_ABI", "7"}}),
               testing::Contains(ours + folder +
                                 "/libridge_cudnn.so has interface 7; this program "
@@ -217,8 +220,10 @@ TEST(Cudnn, WorkThatFailsIsAnErrorThatStays) {
   const std::vector<void*> out = {nullptr};
   const Status status = (*kernel)->Enqueue(gpu.device->stream(0), {in, out, nullptr});
   EXPECT_EQ(status.code(), ErrorCode::kDevice);
-  EXPECT_EQ(status.message(), "cuDNN fake2: asked to fail");
-  EXPECT_EQ(gpu.device->stream(0).Synchronize().message(), "cuDNN fake2: asked to fail");
+  EXPECT_EQ(status.message(),
+            "cuda:0: cuDNN fake2: asked to fail. hint: --kernel-launch sync names the node, and "
+            "compute-sanitizer the kernel");
+  EXPECT_EQ(gpu.device->stream(0).Synchronize().message(), status.message());
 }
 
 TEST(Cudnn, SlicesOfABatchThatBeginAnywhereAreNotItsOwn) {

@@ -140,11 +140,21 @@ TEST(CudaMemory, TooMuchIsRefusedWithBothNumbers) {
   EXPECT_EQ(status.code(), ErrorCode::kDeviceMemory);
   EXPECT_EQ(
       status.message(),
-      "cuda:0: an arena of 6.00 MiB is needed, 4.00 MiB of 8.00 MiB are free. hint: a smaller "
-      "--batch");
+      "an arena of 6.00 MiB is needed, 4.00 MiB of 8.00 MiB are free: cuda:0: cuMemCreate failed: "
+      "CUDA_ERROR_OUT_OF_MEMORY (2). hint: --fit SIZE, or end what else uses it, which nvidia-smi "
+      "lists");
   EXPECT_EQ(Free(*gpu.device), 4 * kMiB);
   const auto rest = Allocated(*gpu.device, 4 * kMiB);  // no error of the device
   EXPECT_TRUE(gpu.device->stream(0).Synchronize().ok());
+}
+
+TEST(CudaMemory, TooMuchIsRefusedAlikeWithoutVirtualMemoryManagement) {
+  FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_BYTES", "8388608"}, {"RIDGE_FAKE_CUDA_MAPS", "0"}});
+  EXPECT_EQ(
+      gpu.device->Allocate(9 * kMiB).status().message(),
+      "an arena of 10.0 MiB is needed, 8.00 MiB of 8.00 MiB are free: cuda:0: cuMemAlloc failed: "
+      "CUDA_ERROR_OUT_OF_MEMORY (2). hint: --fit SIZE, or end what else uses it, which nvidia-smi "
+      "lists");
 }
 
 TEST(CudaMemory, WithoutVirtualMemoryManagementTheDriverAllocates) {
@@ -174,6 +184,16 @@ TEST(CudaMemory, StagingIsTheHosts) {
   EXPECT_EQ((*staging)->bytes(), 8192);
   std::memset((*staging)->data(), 1, 8192);
   EXPECT_EQ(Free(*gpu.device), before);
+}
+
+TEST(CudaMemory, StagingThatCannotBeLockedIsNamedAsTheHosts) {
+  FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_FAIL", "cuMemHostAlloc:1:2"}});
+  const Status status = gpu.device->AllocateStaging(5000).status();
+  EXPECT_EQ(status.code(), ErrorCode::kDeviceMemory);
+  EXPECT_EQ(status.message(),
+            "8.00 KiB of the host's memory cannot be locked: cuda:0: cuMemHostAlloc failed: "
+            "CUDA_ERROR_OUT_OF_MEMORY (2). hint: end what else uses it, which top lists, or raise "
+            "the container's limit");
 }
 
 TEST(CudaMemory, IsGivenBackAfterTheWorkOnIt) {

@@ -20,7 +20,7 @@ std::string Refusal(const Result<cuda::Driver>& driver) {
 
 TEST(CudaDriver, IsFoundByItsFolderOrItsFile) {
   for (const std::string& place : {kFolder, kFile}) {
-    const Result<cuda::Driver> driver = LoadDriver({.place = place});
+    const Result<cuda::Driver> driver = LoadDriver({.places = place});
     ASSERT_TRUE(driver.ok()) << driver.status().message();
     EXPECT_EQ(driver->path, kFile);
     EXPECT_EQ(driver->found_by, FoundBy::kVariable);
@@ -37,23 +37,42 @@ TEST(CudaDriver, ThatIsInTheProcessIsTakenBeforeTheSystems) {
 }
 
 TEST(CudaDriver, ThatIsNotThereIsASentence) {
-  EXPECT_EQ(Refusal(LoadDriver({.place = "", .soname = "libcuda_of_nobody.so.1"})),
+  EXPECT_EQ(Refusal(LoadDriver({.places = "", .soname = "libcuda_of_nobody.so.1"})),
             "no NVIDIA driver: libcuda_of_nobody.so.1 is not found; a GPU's plan can be made here, "
             "not run. hint: install NVIDIA's driver 580 or newer");
   const TempFolder folder;
-  EXPECT_EQ(Refusal(LoadDriver({.place = folder.path()})),
-            "RIDGE_CUDA_PATH is '" + folder.path() + "': " + folder.path() +
-                "/libcuda.so.1: cannot open shared object file: No such file or directory. hint: "
-                "unset RIDGE_CUDA_PATH, and the system's driver is taken");
+  EXPECT_EQ(Refusal(LoadDriver({.places = folder.path(), .soname = "libcuda_of_nobody.so.1"})),
+            "no NVIDIA driver: neither RIDGE_CUDA_PATH ('" + folder.path() +
+                "') nor the system has libcuda_of_nobody.so.1; a GPU's plan can be made here, not "
+                "run. hint: install NVIDIA's driver 580 or newer");
+  const std::string absent = folder.File("absent");
+  EXPECT_EQ(Refusal(LoadDriver({.places = absent + ":" + kFolder})),
+            "RIDGE_CUDA_PATH is '" + absent + ":" + kFolder + "': " + absent +
+                ": cannot open shared object file: No such file or directory. hint: unset "
+                "RIDGE_CUDA_PATH, and the system's driver is taken");
+}
+
+TEST(CudaDriver, FoldersOfOtherLibrariesArePassedOver) {
+  ASSERT_TRUE(LoadFake().ok());
+  const TempFolder folder;
+  (void)folder.Write("libcudnn.so.9", "text");
+  const Result<cuda::Driver> of_process = LoadDriver({.places = folder.path()});
+  ASSERT_TRUE(of_process.ok()) << of_process.status().message();
+  EXPECT_EQ(of_process->path, kFile);
+  EXPECT_EQ(of_process->found_by, FoundBy::kProcess);
+  const Result<cuda::Driver> of_list = LoadDriver({.places = folder.path() + "::" + kFolder});
+  ASSERT_TRUE(of_list.ok()) << of_list.status().message();
+  EXPECT_EQ(of_list->path, kFile);
+  EXPECT_EQ(of_list->found_by, FoundBy::kVariable);
 }
 
 TEST(CudaDriver, ThatIsNoLibraryOfADriverIsRefused) {
   const TempFolder folder;
   const std::string text = folder.Write("libcuda.so.1", "text");
-  EXPECT_EQ(Refusal(LoadDriver({.place = text})),
+  EXPECT_EQ(Refusal(LoadDriver({.places = text})),
             "RIDGE_CUDA_PATH is '" + text + "': " + text +
                 ": file too short. hint: unset RIDGE_CUDA_PATH, and the system's driver is taken");
-  EXPECT_EQ(Refusal(LoadDriver({.place = "", .soname = "libc.so.6"})),
+  EXPECT_EQ(Refusal(LoadDriver({.places = "", .soname = "libc.so.6"})),
             "libc.so.6 has no cuDriverGetVersion: it is no CUDA driver. hint: install NVIDIA's "
             "driver 580 or newer");
 }
@@ -94,7 +113,7 @@ TEST(CudaDriver, TheStubOfAToolkitIsNamed) {
 TEST(CudaDriver, WithoutAFunctionIsRefusedByTheFunctionsName) {
   const std::string partial = kFolder + "/libridge_partial_cuda.so";
   EXPECT_EQ(
-      Refusal(LoadDriver({.place = partial})),
+      Refusal(LoadDriver({.places = partial})),
       partial + " says CUDA 13.0 and has no cuGetErrorName. hint: install NVIDIA's driver again");
 }
 
@@ -116,7 +135,9 @@ TEST(CudaDriver, ErrorsHaveTheFunctionTheNameAndTheNumber) {
   EXPECT_TRUE(driver->Check(cuda::DriverCode::kSuccess, "cuInit").ok());
   const Status memory = driver->Check(cuda::DriverCode::kOutOfMemory, "cuMemCreate");
   EXPECT_EQ(memory.code(), ErrorCode::kDeviceMemory);
-  EXPECT_EQ(memory.message(), "cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2)");
+  EXPECT_EQ(memory.message(),
+            "cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2). hint: end what "
+            "else uses it, which nvidia-smi lists");
   const Status mixed = driver->Check(cuda::DriverCode::kDriverMismatch, "cuInit");
   EXPECT_EQ(mixed.code(), ErrorCode::kDevice);
   EXPECT_EQ(

@@ -42,7 +42,7 @@ DeviceCounters ReadTwice(const std::string& script) {
 }
 
 int Alive() {
-  const auto library = cuda::OpenToolkitLibrary(FakeFolder(), "", {"libnvidia-ml.so.1"}, "");
+  const auto library = cuda::FindLibrary(FakeFolder(), "libnvidia-ml.so.1");
   return reinterpret_cast<int (*)()>(::dlsym(library->handle, "ridge_fake_nvml_alive"))();
 }
 

@@ -39,7 +39,7 @@ Variables::~Variables() {
   }
 }
 
-cuda::DriverSearch FakePlace() { return {.place = RIDGE_FAKE_CUDA_FOLDER}; }
+cuda::DriverSearch FakePlace() { return {.places = RIDGE_FAKE_CUDA_FOLDER}; }
 
 Result<cuda::Driver> LoadFake() { return cuda::LoadDriver(FakePlace()); }
 

@@ -23,6 +23,12 @@ Status CudaContext::Check(DriverCode code, const char* function) const {
   return Status(status.code(), fmt::format("cuda:{}: {}", ordinal_, status.message()));
 }
 
+Status CudaContext::OfLibrary(const Status& status) const {
+  if (status.ok()) return status;
+  return Status(status.code(),
+                fmt::format("cuda:{}: {}. hint: {}", ordinal_, status.message(), kHintSync));
+}
+
 Status CudaContext::Enter() const { return RIDGE_CUDA(*this, CtxSetCurrent, context_); }
 
 void CudaContext::Keep(const Status& status) {

@@ -27,6 +27,8 @@ class CudaContext {
 
   // "cuda:0: cuMemMap failed: CUDA_ERROR_INVALID_VALUE (1)".
   Status Check(DriverCode code, const char* function) const;
+  // A failure of a library's kernel on it: "cuda:0: cublasLtMatmul failed: ... hint: ...".
+  Status OfLibrary(const Status& status) const;
   // Makes it the context of the calling thread; every other call of the driver comes after it.
   Status Enter() const;
 

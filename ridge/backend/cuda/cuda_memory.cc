@@ -40,27 +40,40 @@ std::vector<int> NumaNodes(int nearest) {
   return nodes;
 }
 
+// The driver's words, in a sentence that ends with another hint.
+std::string WithoutHint(const Status& status) {
+  return status.message().substr(0, status.message().find(". hint: "));
+}
+
 Status NoHostMemory(const HostPart& part, const Status& refusal) {
   const bool is_node = part.followed && refusal.code() != ErrorCode::kDeviceMemory;
   return Status(refusal.code(),
                 fmt::format("{} of the host's memory are not to be had: {}. hint: {}{}",
-                            FormatBytes(part.bytes), refusal.message(),
+                            FormatBytes(part.bytes), WithoutHint(refusal),
                             is_node ? "in a container, docker run --cap-add SYS_NICE; or " : "",
                             part.followed ? "no --place" : "no --offload"));
 }
 
-// With numbers on both sides where there is too little memory.
-Status Refusal(CudaContext& context, int64_t bytes, const Status& status) {
-  size_t free = 0, total = 0;
-  if (status.code() != ErrorCode::kDeviceMemory ||
-      !RIDGE_CUDA(context, MemGetInfo, &free, &total).ok() || static_cast<int64_t>(free) >= bytes)
-    return status;
+Status NotLocked(int64_t bytes, const Status& refusal) {
+  if (refusal.code() != ErrorCode::kDeviceMemory) return refusal;
   return Status(
-      ErrorCode::kDeviceMemory,
-      fmt::format("cuda:{}: an arena of {} is needed, {} of {} are free. hint: a smaller "
-                  "--batch",
-                  context.ordinal(), FormatBytes(bytes), FormatBytes(static_cast<int64_t>(free)),
-                  FormatBytes(static_cast<int64_t>(total))));
+      refusal.code(),
+      fmt::format("{} of the host's memory cannot be locked: {}. hint: end what else uses "
+                  "it, which top lists, or raise the container's limit",
+                  FormatBytes(bytes), WithoutHint(refusal)));
+}
+
+// `bytes` are the GPU's part.
+Status NoArena(CudaContext& context, int64_t bytes, const Status& refusal) {
+  size_t free = 0, total = 0;
+  if (refusal.code() != ErrorCode::kDeviceMemory ||
+      !RIDGE_CUDA(context, MemGetInfo, &free, &total).ok())
+    return refusal;
+  return Status(
+      refusal.code(),
+      fmt::format("an arena of {} is needed, {} of {} are free: {}. hint: --fit SIZE, or {}",
+                  FormatBytes(bytes), FormatBytes(static_cast<int64_t>(free)),
+                  FormatBytes(static_cast<int64_t>(total)), WithoutHint(refusal), kHintMemory));
 }
 
 class CudaMemory : public Memory {
@@ -106,11 +119,7 @@ class MappedMemory : public CudaMemory {
     if (!host.ok()) return NoHostMemory(part, host);
     const Status here =
         MapRange({begin + on_host, Size() - on_host}, {kLocationDevice, context_.ordinal()});
-    if (here.code() != ErrorCode::kDeviceMemory) return here;
-    return Status(here.code(),
-                  fmt::format("the GPU has no {} left: {}. hint: --fit SIZE, or end what else uses "
-                              "it, which nvidia-smi lists",
-                              FormatBytes(resident_bytes()), here.message()));
+    return here.ok() ? here : NoArena(context_, resident_bytes(), here);
   }
 
  private:
@@ -180,7 +189,8 @@ class AllocatedMemory : public CudaMemory {
 
   Status Allocate(int64_t bytes) {
     bytes_ = bytes;
-    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemAlloc, &at_, static_cast<size_t>(bytes)));
+    const Status status = RIDGE_CUDA(context_, MemAlloc, &at_, static_cast<size_t>(bytes));
+    if (!status.ok()) return NoArena(context_, bytes, status);
     data_ = HostPointer(at_);
     return Status();
   }
@@ -200,7 +210,8 @@ class HostMemory : public CudaMemory {
 
   Status Allocate(int64_t bytes) {
     bytes_ = bytes;
-    RIDGE_RETURN_IF_ERROR(RIDGE_CUDA(context_, MemHostAlloc, &at_, static_cast<size_t>(bytes), 0));
+    const Status status = RIDGE_CUDA(context_, MemHostAlloc, &at_, static_cast<size_t>(bytes), 0);
+    if (!status.ok()) return NotLocked(bytes, status);
     data_ = static_cast<std::byte*>(at_);
     return Status();
   }
@@ -216,18 +227,15 @@ Result<std::unique_ptr<Memory>> MapArena(CudaContext& context, int64_t bytes, in
   if (!context.Ready()) return context.error();
   const int64_t whole = WholePages(bytes, page_bytes);
   auto memory = std::make_unique<MappedMemory>(context);
-  const Status status = memory->Map(whole, page_bytes, host, nearest);
-  if (!status.ok()) return Refusal(context, whole - host.bytes, status);
+  RIDGE_RETURN_IF_ERROR(memory->Map(whole, page_bytes, host, nearest));
   return std::unique_ptr<Memory>(std::move(memory));
 }
 
 Result<std::unique_ptr<Memory>> AllocateArena(CudaContext& context, int64_t bytes,
                                               int64_t page_bytes) {
   if (!context.Ready()) return context.error();
-  const int64_t whole = WholePages(bytes, page_bytes);
   auto memory = std::make_unique<AllocatedMemory>(context);
-  const Status status = memory->Allocate(whole);
-  if (!status.ok()) return Refusal(context, whole, status);
+  RIDGE_RETURN_IF_ERROR(memory->Allocate(WholePages(bytes, page_bytes)));
   return std::unique_ptr<Memory>(std::move(memory));
 }
 

@@ -9,9 +9,12 @@
 #include <filesystem>
 
 #include "ridge/backend/cuda/library_search.h"
+#include "ridge/core/split.h"
 
 namespace ridge::cuda {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr char kHintInstall[] = "install NVIDIA's driver 580 or newer";
 
@@ -19,36 +22,50 @@ Status NoDriver(const std::string& text, const std::string& hint) {
   return Status(ErrorCode::kDevice, fmt::format("{}. hint: {}", text, hint));
 }
 
+Status NotFound(const DriverSearch& search) {
+  const std::string where = search.places.empty()
+                                ? fmt::format("{} is not found", search.soname)
+                                : fmt::format("neither {} ('{}') nor the system has {}",
+                                              kPathVariable, search.places, search.soname);
+  return NoDriver(
+      fmt::format("no NVIDIA driver: {}; a GPU's plan can be made here, not run", where),
+      kHintInstall);
+}
+
 // The loader's words for a file that is not there, or the rest of its message.
-Status CannotOpen(const DriverSearch& search) {
+Status CannotOpen(const DriverSearch& search, FoundBy found_by) {
   const char* const said = ::dlerror();
   const std::string reason = said == nullptr ? "unknown error" : said;
-  if (!search.place.empty()) {
-    return NoDriver(fmt::format("{} is '{}': {}", kPathVariable, search.place, reason),
+  if (found_by == FoundBy::kVariable) {
+    return NoDriver(fmt::format("{} is '{}': {}", kPathVariable, search.places, reason),
                     fmt::format("unset {}, and the system's driver is taken", kPathVariable));
   }
-  if (reason.starts_with(search.soname + ": cannot open shared object file")) {
-    return NoDriver(
-        fmt::format("no NVIDIA driver: {} is not found; a GPU's plan can be made here, not run",
-                    search.soname),
-        kHintInstall);
-  }
+  if (reason.starts_with(search.soname + ": cannot open shared object file"))
+    return NotFound(search);
   return NoDriver(fmt::format("the NVIDIA driver cannot be opened: {}", reason), kHintInstall);
 }
 
-// A folder has the library under its soname.
-std::string FileOf(const DriverSearch& search) {
+// Of the first place that is a file, has the library under its soname, or is not there at all,
+// which the loader then says.  "": all are folders of other libraries.
+std::string FileIn(const DriverSearch& search) {
   std::error_code error;
-  const std::filesystem::path place = search.place;
-  return std::filesystem::is_directory(place, error) ? place / search.soname : place;
+  for (const std::string_view name : SplitAt(search.places, ':')) {
+    const fs::path place = name;
+    if (place.empty()) continue;
+    if (!fs::is_directory(place, error)) return place;
+    if (fs::exists(place / search.soname, error)) return place / search.soname;
+  }
+  return "";
 }
 
 bool OpenDriver(const DriverSearch& search, Driver& driver) {
   constexpr int kMode = RTLD_NOW | RTLD_LOCAL;
   const char* const soname = search.soname.c_str();
-  if (!search.place.empty()) {
+  const std::string file = FileIn(search);
+  driver.path = file.empty() ? search.soname : file;
+  if (!file.empty()) {
     driver.found_by = FoundBy::kVariable;
-    driver.library = ::dlopen(FileOf(search).c_str(), kMode);
+    driver.library = ::dlopen(file.c_str(), kMode);
   } else if ((driver.library = ::dlopen(soname, kMode | RTLD_NOLOAD)) != nullptr) {
     driver.found_by = FoundBy::kProcess;
   } else {
@@ -59,7 +76,7 @@ bool OpenDriver(const DriverSearch& search, Driver& driver) {
 }
 
 Status Stub(const Driver& driver) {
-  const std::string folder = std::filesystem::path(driver.path).parent_path();
+  const std::string folder = fs::path(driver.path).parent_path();
   return NoDriver(
       fmt::format("{} is the stub of a CUDA toolkit, for linking programs; it drives no GPU",
                   driver.path),
@@ -105,6 +122,8 @@ Status ResolveAll(Driver& driver) {
 // What helps against an error of the driver; "" where nothing is known to.
 const char* HintFor(DriverCode code) {
   switch (code) {
+    case DriverCode::kOutOfMemory:
+      return kHintMemory;
     case DriverCode::kDriverMismatch:
       return "restart the machine: the kernel has another version of the driver than libcuda";
     case DriverCode::kEccUncorrectable:
@@ -128,7 +147,7 @@ std::string CudaVersionText(int version) {
 
 DriverSearch SearchOfEnvironment() {
   DriverSearch search;
-  if (const char* place = std::getenv(kPathVariable)) search.place = place;
+  if (const char* places = std::getenv(kPathVariable)) search.places = places;
   return search;
 }
 
@@ -157,8 +176,7 @@ Status Driver::Initialize() const {
 
 Result<Driver> LoadDriver(const DriverSearch& search) {
   Driver driver;
-  if (!OpenDriver(search, driver)) return CannotOpen(search);
-  driver.path = search.place.empty() ? search.soname : FileOf(search);
+  if (!OpenDriver(search, driver)) return CannotOpen(search, driver.found_by);
   if (!Resolve(driver.library, "cuDriverGetVersion", driver.DriverGetVersion)) {
     return NoDriver(fmt::format("{} has no cuDriverGetVersion: it is no CUDA driver", driver.path),
                     kHintInstall);

@@ -17,12 +17,14 @@ inline constexpr char kPathVariable[] = "RIDGE_CUDA_PATH";
 // Against a kernel that touches what is not its own.
 inline constexpr char kHintSync[] =
     "--kernel-launch sync names the node, and compute-sanitizer the kernel";
+// Against a GPU without memory.
+inline constexpr char kHintMemory[] = "end what else uses it, which nvidia-smi lists";
 
 std::string CudaVersionText(int version);  // 13000 -> "13.0"
 
-// Where the library is looked for; the first hit counts.
+// Where the library is looked for; the first hit counts, whether it is a driver or not.
 struct DriverSearch {
-  std::string place;                    // its file or folder; when it is given, only there
+  std::string places;                   // split at ':': its file, or folders that may have it
   std::string soname = "libcuda.so.1";  // in the process, then as the system's loader searches
 };
 DriverSearch SearchOfEnvironment();  // RIDGE_CUDA_PATH

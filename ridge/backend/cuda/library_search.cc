@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "ridge/backend/cuda/driver.h"
+#include "ridge/core/split.h"
 
 namespace ridge::cuda {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMode = RTLD_NOW | RTLD_LOCAL;
+constexpr std::string_view kAbsent = "cannot open shared object file: No such file or directory";
 
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -48,50 +50,88 @@ std::string ProgramFolder() {
   return error ? "" : program.parent_path();
 }
 
-// In the folder's libraries, which the loader is given by their whole path.
-void* OpenIn(const std::vector<std::string>& folders, const std::string& soname) {
-  std::error_code error;
-  for (const std::string& folder : folders) {
-    const fs::path file = fs::path(folder) / soname;
-    if (!folder.empty() && fs::exists(file, error)) return ::dlopen(file.c_str(), kMode);
+// One search: what it opens, or why the first file that is there does not load.
+class Search {
+ public:
+  // Null: there is none, or none that loads.
+  void* Open(const LibrarySearch& places, const std::string& soname) {
+    if (void* handle = OpenIn(places.before, soname)) return handle;
+    if (void* handle = ::dlopen(soname.c_str(), kMode | RTLD_NOLOAD)) return handle;
+    if (void* handle = OpenIn(places.middle, soname)) return handle;
+    if (void* handle = Try(soname)) return handle;
+    return OpenIn(places.behind, soname);
   }
-  return nullptr;
-}
+  // "/usr/lib/libnvrtc.so.13 does not load: file too short"; "": no file is there.
+  const std::string& broken() const { return broken_; }
 
-void* Open(const LibrarySearch& search, const std::string& soname) {
-  if (void* handle = OpenIn(search.before, soname)) return handle;
-  if (void* handle = ::dlopen(soname.c_str(), kMode | RTLD_NOLOAD)) return handle;
-  if (void* handle = OpenIn(search.middle, soname)) return handle;
-  if (void* handle = ::dlopen(soname.c_str(), kMode)) return handle;
-  return OpenIn(search.behind, soname);
+ private:
+  // The loader is given the whole path.
+  void* OpenIn(const std::vector<std::string>& folders, const std::string& soname) {
+    std::error_code error;
+    for (const std::string& folder : folders) {
+      const fs::path file = fs::path(folder) / soname;
+      if (folder.empty() || !fs::exists(file, error)) continue;
+      if (void* handle = Try(file)) return handle;
+    }
+    return nullptr;
+  }
+
+  void* Try(const std::string& file) {
+    if (void* handle = ::dlopen(file.c_str(), kMode)) return handle;
+    const char* const words = ::dlerror();
+    if (broken_.empty() && words != nullptr) broken_ = Broken(file, words);
+    return nullptr;
+  }
+
+  // The words begin with the file, or with one that it needs.  "": the file is not there.
+  static std::string Broken(const std::string& file, std::string_view words) {
+    const bool of_file = words.starts_with(file + ": ");
+    if (of_file) words.remove_prefix(file.size() + 2);
+    if (of_file && words == kAbsent) return "";
+    return fmt::format("{} does not load: {}", file, words);
+  }
+
+  std::string broken_;
+};
+
+std::string WhyNone(const Search& search, const std::string& soname) {
+  return search.broken().empty() ? soname + " is not found" : search.broken();
 }
 
 }  // namespace
 
 LibrarySearch SearchForToolkit() {
   LibrarySearch search;
-  search.before = {Variable(kPathVariable)};
+  const std::string places = Variable(kPathVariable);
+  for (const std::string_view folder : SplitAt(places, ':')) search.before.emplace_back(folder);
   search.middle = {ProgramFolder(), ProgramFolder() + "/../lib/ridge"};
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) AddWheels(Variable(name), search.middle);
   search.behind = {"/usr/local/cuda/lib64"};
   return search;
 }
 
-Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::string& name,
-                                       const std::vector<std::string>& sonames,
-                                       const std::string& wheel) {
-  for (const std::string& soname : sonames) {
-    if (void* handle = Open(search, soname))
-      return OpenLibrary{handle, PathOfLibrary(handle, soname)};
-  }
-  return Status(ErrorCode::kDevice,
-                fmt::format("no {}: {} is not found. hint: pip install {}, or set {} to its folder",
-                            name, sonames.front(), wheel, kPathVariable));
+Result<OpenLibrary> FindLibrary(const LibrarySearch& places, const std::string& soname) {
+  Search search;
+  if (void* handle = search.Open(places, soname))
+    return OpenLibrary{handle, PathOfLibrary(handle, soname)};
+  return Status(ErrorCode::kDevice, WhyNone(search, soname));
 }
 
-Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& search, const std::string& name,
+Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& places, const std::string& name,
+                                       const std::string& soname, const std::string& wheel) {
+  Search search;
+  if (void* handle = search.Open(places, soname))
+    return OpenLibrary{handle, PathOfLibrary(handle, soname)};
+  return Status(
+      ErrorCode::kDevice,
+      fmt::format("no {}: {}. hint: pip install {}{}, or set {} to its folder", name,
+                  WhyNone(search, soname), search.broken().empty() ? "" : "--force-reinstall ",
+                  wheel, kPathVariable));
+}
+
+Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& places, const std::string& name,
                                         const std::string& soname, const std::string& wheel) {
-  Result<OpenLibrary> library = OpenToolkitLibrary(search, name, {soname}, wheel);
+  Result<OpenLibrary> library = OpenToolkitLibrary(places, name, soname, wheel);
   if (library.ok()) return library;
   return Status(ErrorCode::kUnsupported, library.status().message());
 }

@@ -15,24 +15,26 @@ struct OpenLibrary {
   std::string path;        // of the file
 };
 
-// The first hit counts.
+// The first that loads counts; where none does, the first that is there is named.
 struct LibrarySearch {
   std::vector<std::string> before = {};  // folders in front of all else
   std::vector<std::string> middle = {};  // those between what the process has open and the loader
   std::vector<std::string> behind = {};  // those that are left when the system's loader finds none
 };
-// RIDGE_CUDA_PATH; what the process has open; the program's folder and ../lib/ridge; the wheels of
-// the active Python (VIRTUAL_ENV, CONDA_PREFIX); the system's loader; /usr/local/cuda.
+// RIDGE_CUDA_PATH, split at ':'; what the process has open; the program's folder and ../lib/ridge;
+// the wheels of the active Python (VIRTUAL_ENV, CONDA_PREFIX); the system's loader;
+// /usr/local/cuda.
 LibrarySearch SearchForToolkit();
 
-// The first of `sonames` that is found, each in all places.  `name` and `wheel` are for the
-// message: "NVRTC", "nvidia-cuda-nvrtc".  Fails with kDevice.
-Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& search, const std::string& name,
-                                       const std::vector<std::string>& sonames,
-                                       const std::string& wheel);
+// Fails with kDevice: "libridge_cudnn.so is not found", or the loader's words for a file that is.
+Result<OpenLibrary> FindLibrary(const LibrarySearch& places, const std::string& soname);
+
+// The same; `name` and `wheel` are for the message: "NVRTC", "nvidia-cuda-nvrtc".
+Result<OpenLibrary> OpenToolkitLibrary(const LibrarySearch& places, const std::string& name,
+                                       const std::string& soname, const std::string& wheel);
 
 // The same for a library that the program can do without: fails with kUnsupported.
-Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& search, const std::string& name,
+Result<OpenLibrary> OpenOptionalLibrary(const LibrarySearch& places, const std::string& name,
                                         const std::string& soname, const std::string& wheel);
 
 // Whether the library has the function.

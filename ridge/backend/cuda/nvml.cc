@@ -43,12 +43,11 @@ bool Ask(Function function, Arguments... arguments) {
 }  // namespace
 
 Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Open(const LibrarySearch& search) {
-  const Result<OpenLibrary> found = OpenToolkitLibrary(search, "NVML", {kSoname}, "");
-  if (!found.ok()) return NoCounters(fmt::format("{} is not found", kSoname));
-  const NvmlTable table = Resolve(found->handle);
+  RIDGE_ASSIGN_OR_RETURN(const OpenLibrary found, FindLibrary(search, kSoname));
+  const NvmlTable table = Resolve(found.handle);
   if (table.Init == nullptr || table.Shutdown == nullptr || table.DeviceGetHandleByUUID == nullptr)
-    return NoCounters(fmt::format("{} is no NVML", found->path));
-  std::unique_ptr<NvmlLibrary> library(new NvmlLibrary(table, found->path));
+    return NoCounters(fmt::format("{} is no NVML", found.path));
+  std::unique_ptr<NvmlLibrary> library(new NvmlLibrary(table, found.path));
   if (const NvmlCode code = table.Init(); code != NvmlCode::kSuccess)
     return Failed(table, "nvmlInit_v2", code);
   library->started_ = true;

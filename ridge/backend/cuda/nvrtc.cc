@@ -30,7 +30,7 @@ struct OwnedProgram {
 Result<Nvrtc> Nvrtc::Open(const LibrarySearch& search) {
   RIDGE_ASSIGN_OR_RETURN(
       const OpenLibrary library,
-      OpenToolkitLibrary(search, "NVRTC", {"libnvrtc.so.13"}, "nvidia-cuda-nvrtc"));
+      OpenToolkitLibrary(search, "NVRTC", "libnvrtc.so.13", "nvidia-cuda-nvrtc"));
   Nvrtc nvrtc;
   RIDGE_RETURN_IF_ERROR(nvrtc.Resolve(library));
   return nvrtc;

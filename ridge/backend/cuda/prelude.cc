@@ -181,7 +181,7 @@ struct Largest {
   template <class R> RIDGE_FUNCTION R operator()(R a, R b) const { return Larger(a, b); }
 };
 // Over a warp.
-template <class R> RIDGE_FUNCTION R BlockSumOfWarp(R x) {
+template <class R> RIDGE_FUNCTION R WarpSum(R x) {
   for (int distance = 16; distance > 0; distance >>= 1)
     x += __shfl_xor_sync(0xffffffffu, x, distance);
   return x;

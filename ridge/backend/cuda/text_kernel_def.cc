@@ -74,10 +74,6 @@ void AddChannelsLast(const OpDef& op, const OpCall& call, KernelCandidates& foun
   found.choices.push_back(std::move(choice));
 }
 
-}  // namespace
-
-namespace {
-
 // What an optimizer writes has the layout of the parameter, whatever its gradient has.
 bool MayBeChannelsLast(const OpDef& op, const OpCall& call, std::span<const LayoutId> available) {
   if (op.cost_class != CostClass::kOptimizer) return AnyChannelsLast(call, available);

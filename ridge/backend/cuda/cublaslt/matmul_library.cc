@@ -71,11 +71,12 @@ class MatmulKernel : public Kernel {
     if (!context_.Ready()) return context_.error();
     const void* const added =
         product_.added < 0 ? nullptr : buffers.inputs[static_cast<size_t>(product_.added)];
-    context_.Keep(
+    const Status enqueued =
         descriptors_.Enqueue(handle_, static_cast<CudaStream&>(stream).handle(), algorithm_.bytes,
                              {buffers.inputs[0], buffers.inputs[1], bias, added, buffers.outputs[0],
                               algorithm_.workspace_bytes > 0 ? workspace + bias_bytes_ : nullptr,
-                              static_cast<size_t>(algorithm_.workspace_bytes)}));
+                              static_cast<size_t>(algorithm_.workspace_bytes)});
+    context_.Keep(context_.OfLibrary(enqueued));
     return context_.error();
   }
 
@@ -143,8 +144,9 @@ class MatmulLibrary : public KernelLibrary {
         });
     if (algorithm == answer.algorithms.end()) {
       return Status(ErrorCode::kUnsupported,
-                    fmt::format("{}: {} chooses otherwise than when it was planned: {}", call.where,
-                                VersionAndPath(*this), answer.refusal));
+                    fmt::format("{}: {} has no {} of {} bytes of workspace for it{}", call.where,
+                                VersionAndPath(*this), choice.kernel, choice.workspace_bytes,
+                                answer.refusal.empty() ? "" : ": " + answer.refusal));
     }
     auto kernel =
         std::make_unique<MatmulKernel>(device_.context(), library_, handle_, answer, *algorithm);

@@ -39,8 +39,9 @@ class CudnnKernel : public Kernel {
     std::array<void*, RIDGE_CUDNN_SLOTS> tensors{};
     for (size_t slot = 0; slot < tensors.size(); ++slot)
       tensors[slot] = AddressOf(operands_[slot], buffers);
-    context_.Keep(
-        plan_->Enqueue(static_cast<CudaStream&>(stream).handle(), tensors, buffers.workspace));
+    const Status enqueued =
+        plan_->Enqueue(static_cast<CudaStream&>(stream).handle(), tensors, buffers.workspace);
+    context_.Keep(context_.OfLibrary(enqueued));
     return context_.error();
   }
 

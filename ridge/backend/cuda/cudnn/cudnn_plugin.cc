@@ -17,8 +17,8 @@ using Text = std::array<char, 512>;
 Status NotHere(const std::string& text) { return Status(ErrorCode::kUnsupported, text); }
 
 Result<const RidgeCudnnApi*> LoadPlugin(const LibrarySearch& search) {
-  const Result<OpenLibrary> library = OpenOptionalLibrary(search, "cuDNN", kPlugin, "");
-  if (!library.ok()) return NotHere(fmt::format("{} is not found. {}", kPlugin, kBuildHint));
+  const Result<OpenLibrary> library = FindLibrary(search, kPlugin);
+  if (!library.ok()) return NotHere(fmt::format("{}. {}", library.status().message(), kBuildHint));
   const auto entry = reinterpret_cast<RidgeCudnnEntry>(::dlsym(library->handle, "ridge_cudnn_api"));
   const int32_t abi = entry == nullptr ? 0 : entry()->abi;
   if (abi == RIDGE_CUDNN_ABI) return entry();

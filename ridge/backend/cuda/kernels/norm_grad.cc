@@ -79,7 +79,7 @@ RIDGE_KERNEL __launch_bounds__($block, $resident) void $name($parameters) {
         }
       }
       sums[u].sum = $sum;
-      sums[u].dot = BlockSumOfWarp(dot);
+      sums[u].dot = WarpSum(dot);
     }
     $join_warps
 #pragma unroll
@@ -332,7 +332,7 @@ const char* WriteNormGrad(const OpDef& op, const OpCall& call, KernelText& text)
                                {"T", StorageType(x.dtype)},
                                {"D", StorageType(dy.dtype)},
                                {"mean", grad.centred ? "(R)Load(means, row)" : "R(0)"},
-                               {"sum", grad.centred ? "BlockSumOfWarp(sum)" : "0"},
+                               {"sum", grad.centred ? "WarpSum(sum)" : "0"},
                                {"half", warps ? "int half = 0;" : ""},
                                {"join_warps", warps ? FillText(kJoinWarps, shape.Values()) : ""}});
   for (auto& value : ShareValues(grad, call, shape)) values.push_back(std::move(value));

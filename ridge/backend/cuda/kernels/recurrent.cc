@@ -23,11 +23,6 @@ constexpr int64_t kMostThreads = 512;
 // states: [2][batch, hidden], of which a step reads one and writes the other; memory: [batch,
 // hidden], the c of lstm.
 constexpr std::string_view kForwardText = R"cuda(
-RIDGE_FUNCTION R BlockWarpSum(R x) {
-  for (int distance = 16; distance > 0; distance >>= 1)
-    x += __shfl_xor_sync(0xffffffffu, x, distance);
-  return x;
-}
 RIDGE_KERNEL void recurrent($parameters) {
   const Index first = (Index)blockIdx.x * $samples;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -60,7 +55,7 @@ RIDGE_KERNEL void recurrent($parameters) {
       for (int gate = 0; gate < $gates; ++gate) {
 #pragma unroll
         for (int n = 0; n < $samples; ++n) {
-          const R sum = BlockWarpSum(sums[gate][n]);
+          const R sum = WarpSum(sums[gate][n]);
           if (lane == n) inner[gate] = sum;
         }
       }
