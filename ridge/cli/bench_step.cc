@@ -48,6 +48,13 @@ void AddPeaks(const BenchResult& result, Table& table) {
   table.AddRow({"model FLOPs utilization", FormatPercent(achieved)});
 }
 
+// "2 ranks of 4 threads, "; of GPUs no threads, which say nothing about their speed.
+std::string WhereText(const BenchResult& result) {
+  const std::string threads = FormatCountOf(result.threads, "thread");
+  if (result.device_bytes) return result.ranks > 1 ? fmt::format("{} ranks, ", result.ranks) : "";
+  return result.ranks > 1 ? fmt::format("{} ranks of {}, ", result.ranks, threads) : threads + ", ";
+}
+
 std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
   Table table({{""}, {"", Align::kRight}});
   table.AddRow({"step, median", FormatSeconds(result.ms_med / 1e3)});
@@ -58,14 +65,12 @@ std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
   if (!result.virtual_compute) {
     table.AddRow({"loss, first and last", fmt::format("{:.4g} {:.4g}", result.loss0, result.loss)});
   }
-  std::string where = FormatCountOf(result.threads, "thread");
-  if (result.ranks > 1) where = fmt::format("{} ranks of {}", result.ranks, where);
   const char* notice = result.virtual_compute
                            ? "virtual compute: kernels slept as long as they are planned, and "
                              "computed nothing\n"
                            : "";
-  return fmt::format("{}, batch {}, {}, {}, {}, {} parameters\n{}\n", result.model, result.batch,
-                     result.optimizer, result.precision, where,
+  return fmt::format("{}, batch {}, {}, {}, {}{} parameters\n{}\n", result.model, result.batch,
+                     result.optimizer, result.precision, WhereText(result),
                      FormatCount(static_cast<double>(result.params)), notice) +
          table.ToText(terminal) + "\n" +
          ComparisonReport(NumbersOf(result.planned), NumbersOf(result.measured), terminal) +

@@ -17,18 +17,25 @@ namespace ridge {
 // Logits that can be computed in chunks: those of a cross entropy that come from a product.  They,
 // and all that is made of them and as large, are read row by row or in sums over rows.
 struct ChunkableLogits {
-  int64_t rows = 0;  // a number of chunks divides it
+  int64_t rows = 0;  // of the first dimension that has more than one, as a rule samples
   int64_t bytes = 0;
+  int64_t tokens = 1;  // rows of the dimension behind it; 1: it cannot be cut
 };
+
+// More chunks than that are made only where they are asked for.
+constexpr int64_t kMostLossChunks = 64;
+
+// The fewest equal chunks that are `chunks` or more, or one for each row.  They divide samples
+// where a number up to kMostLossChunks does, or else tokens if these come nearer.
+int64_t CountOfChunks(const ChunkableLogits& logits, int64_t chunks);
 
 struct ChunkedLoss {
   Graph graph;
   std::optional<ChunkableLogits> logits;  // the largest, as they were; nullopt: there are none
 };
 
-// The largest logits in the fewest equal chunks that are `chunks` or more, or one for each row; the
-// same graph for 1.  Sums over rows are rounded once a chunk, so gradients of the product's weight
-// have other bits.
+// The largest logits in CountOfChunks(); the same graph for 1.  Sums over rows are rounded once a
+// chunk, so gradients of the product's weight have other bits.
 Result<ChunkedLoss> ChunkLoss(Graph graph, int64_t chunks);
 
 }  // namespace ridge

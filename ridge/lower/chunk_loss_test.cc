@@ -203,6 +203,62 @@ TEST(ChunkLoss, CutsIntoNoFewerChunksThanAskedFor) {
   EXPECT_EQ(PrintGraph(Chunked(kStep, 9)), PrintGraph(Chunked(kStep, 4)));
 }
 
+// Of 67 samples there are 67 chunks: of their tokens six, that no chunk of a reshaped value is a
+// range of.
+std::string ManySamples() {
+  std::string text = kStep;
+  for (const auto& [from, to] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"x = input f64[4,3,2]", "x = input f64[67,6,2]"},
+           {"label = input i64[4,3]", "label = input i64[67,6]"},
+           {"dims=[4, 3]", "dims=[67, 6]"},
+           {"reshape(x, dims=[12, 2])", "reshape(x, dims=[402, 2])"},
+           {"reshape(dlogits, dims=[12, 5])", "reshape(dlogits, dims=[402, 5])"}})
+    text = Replaced(text, from, to);
+  return text;
+}
+
+TEST(ChunkLoss, CutsTokensWhereSamplesGiveTooManyChunks) {
+  EXPECT_EQ(LogitsOf(ManySamples())->rows, 67);
+  EXPECT_EQ(LogitsOf(ManySamples())->tokens, 6);
+  const std::string cut = PrintGraph(Chunked(ManySamples(), 2));
+  for (const char* part :
+       {"label.chunk1 = slice(label, axes=[1], ends=[6], starts=[3])",
+        "drows.chunk1 = reshape(dlogits.chunk1, dims=[201,5])",
+        "rows.chunk1 = reshape(x.chunk1, dims=[201,2])",
+        "dx = concat(dx.chunk0, dx.chunk1, axis=1)", "dw = add(dw.chunk0, dw.chunk1)"})
+    EXPECT_NE(cut.find(part), std::string::npos) << part << "\n" << cut;
+  for (const int64_t chunks : {2, 3, 6}) ExpectSame(ManySamples(), chunks);
+  EXPECT_EQ(PrintGraph(Chunked(ManySamples(), 4)), PrintGraph(Chunked(ManySamples(), 6)));
+  ExpectSame(ManySamples(), 67);  // samples
+}
+
+// A result of which no chunk is a range, a flat view of tokens that is computed, and labels by
+// tokens.
+TEST(ChunkLoss, LeavesTokensThatAreNoRanges) {
+  const std::string step = ManySamples();
+  EXPECT_EQ(LogitsOf(Replaced(step, "  output dw\n",
+                              "  flat = reduce_sum(drows, axes=[1])\n  output dw\n  output flat\n"))
+                ->tokens,
+            1);
+  EXPECT_EQ(LogitsOf(Replaced(step, "rows = reshape(x, dims=[402, 2])",
+                              "view = reshape(x, dims=[402, 2])\n  rows = exp(view)"))
+                ->tokens,
+            1);
+  EXPECT_EQ(LogitsOf(Replaced(step, "best = argmax(logits, axis=2)",
+                              "best = reduce_max(logits, axes=[1])"))
+                ->tokens,
+            1);
+}
+
+TEST(ChunkLoss, CountsChunksOfSamplesBeforeThoseOfTokens) {
+  EXPECT_EQ(CountOfChunks({.rows = 22, .tokens = 1024}, 4), 11);
+  EXPECT_EQ(CountOfChunks({.rows = 22, .tokens = 1024}, 12), 22);
+  EXPECT_EQ(CountOfChunks({.rows = 67, .tokens = 1024}, 4), 4);
+  EXPECT_EQ(CountOfChunks({.rows = 67, .tokens = 1024}, 67), 67);
+  EXPECT_EQ(CountOfChunks({.rows = 67, .tokens = 3}, 4), 67);
+  EXPECT_EQ(CountOfChunks({.rows = 2, .tokens = 1024}, 4), 2);
+}
+
 // Each sample against all: the rows of one operand, and all of the other.
 constexpr char kSimilarity[] = R"(graph g
   x = input f64[4,2]

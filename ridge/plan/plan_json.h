@@ -54,7 +54,7 @@ struct PlanCommunication {
   double busy_s = 0;                  // of the sums
   double exposed_s = 0;               // of these, what no kernel runs beside
   std::string source;                 // "Open MPI 4.1.4, measured 2026-11-26"
-  std::vector<WirePrice> wires = {};  // f32 and bf16; of a mesh none
+  std::vector<WirePrice> wires = {};  // f32 and bf16; of a mesh or GPUs none
 };
 
 // Of a device whose memory nobody said: far more than any has.

@@ -42,8 +42,9 @@ ProfiledNode Analyze(const StepMeasurement& measured, size_t n) {
   const PlannedNode& node = measured.step->nodes[n];
   ProfiledNode result;
   result.seconds = measured.node_s[n];
+  result.on_host = node.on_host;
   const auto bytes = static_cast<int64_t>(BytesOf(node));
-  result.level = LevelOf(measured.limits, bytes);
+  result.level = node.on_host ? "host" : LevelOf(measured.limits, bytes);
   if (IsTreeNode(node)) {
     result.part = ProfilePart::kMemory;
     result.row = node.op;
@@ -54,12 +55,17 @@ ProfiledNode Analyze(const StepMeasurement& measured, size_t n) {
     result.row = ReorderRow(*measured.step, node);
     return result;
   }
+  const CostClass of = node.def->cost_class;
+  const bool multiplies = of == CostClass::kMatmul || of == CostClass::kConv;
+  if (node.on_host) {
+    result.part = multiplies ? ProfilePart::kCompute : ProfilePart::kMemory;
+    result.row = node.op + " by the host";
+    return result;
+  }
   const double compute =
       static_cast<double>(node.cost.flops) / PeakFlopsOf(measured.limits, DTypeOf(node));
   const double memory = BytesOf(node) / BandwidthFor(measured.limits, bytes);
   result.limit_s = std::max(compute, memory) * static_cast<double>(RunsOf(*measured.step, n));
-  const CostClass of = node.def->cost_class;
-  const bool multiplies = of == CostClass::kMatmul || of == CostClass::kConv;
   result.part = multiplies && compute >= memory ? ProfilePart::kCompute : ProfilePart::kMemory;
   result.row = node.op;
   return result;
@@ -74,12 +80,13 @@ ProfileGroup NewGroup(const PlannedNode& node, const ProfiledNode& profiled) {
   group.part = profiled.part;
   group.row = profiled.row;
   group.level = profiled.level;
+  group.on_host = profiled.on_host;
   return group;
 }
 
 std::string GroupKey(const PlannedNode& node, const ProfiledNode& profiled) {
   const std::string key = node.choice.key.empty() ? node.op + " " + node.name : node.choice.key;
-  return profiled.row + " " + key;
+  return profiled.row + (node.on_host ? " host " : " ") + key;
 }
 
 void MakeGroups(StepProfile& profile) {

@@ -4,8 +4,9 @@
 // bandwidth of the smallest memory level that holds what it touches.  Bandwidths are those of a
 // triad: a node that mostly reads, or finds its data in a nearer level, gets above its limit.
 // Matmuls and convolutions whose first term is the larger one count as compute, all else as memory;
-// a reorder's limit is 0, since nobody asked for it.  Nodes of equal kernel keys do equal work and
-// make one group. Pure: equal measurement, equal profile.
+// a reorder's limit is 0, since nobody asked for it, and so is that of a node that the host runs
+// for a GPU, whose limits are not the host's.  Nodes of equal kernel keys do equal work and make
+// one group. Pure: equal measurement, equal profile.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -42,8 +43,9 @@ struct ProfiledNode {
   double planned_s = 0;  // of one run
   ProfilePart part = ProfilePart::kMemory;
   std::string row;    // the table's: the operator, of reorders what they copy: "of weights"
-  std::string level;  // smallest memory level that holds what the node touches: "L2"
-  int group = 0;      // index into StepProfile::groups
+  std::string level;  // smallest memory level that holds what the node touches: "L2"; "host"
+  bool on_host = false;
+  int group = 0;  // index into StepProfile::groups
 };
 
 // Nodes of one kernel key.
@@ -52,6 +54,7 @@ struct ProfileGroup {
   std::string name, op, kernel, key;
   ProfilePart part = ProfilePart::kMemory;
   std::string row, level;
+  bool on_host = false;
   double seconds = 0, limit_s = 0;  // of all nodes together
   double flops = 0, bytes = 0;
   std::string
@@ -82,7 +85,7 @@ struct StepProfile {
   std::vector<ProfileGroup> groups;   // longest first
   std::vector<ProfileRow> rows;       // by part, then longest first; seconds add up to step_s
   std::vector<ProfileAdvice> advice;  // best first, at most three
-  double limit_s = 0;                 // of all nodes
+  double limit_s = 0;                 // of all nodes that have one
   double roofline_step_s = 0;         // the contract's: all bytes cross the slowest memory
   double flops_floor_s = 0;           // model_flops at the peak rate
 };

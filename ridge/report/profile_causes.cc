@@ -219,7 +219,7 @@ double FreshShare(const Candidate& candidate, const std::set<int>& taken) {
 
 void ExplainGroups(StepProfile& profile) {
   for (ProfileGroup& group : profile.groups) {
-    if (group.seconds <= 0 || group.share_of_limit() >= kFarFromLimit) continue;
+    if (group.on_host || group.seconds <= 0 || group.share_of_limit() >= kFarFromLimit) continue;
     const auto first = static_cast<size_t>(group.nodes.front());
     const GroupFacts facts{profile, group, profile.measured.step->nodes[first],
                            group.seconds / static_cast<double>(group.nodes.size())};

@@ -34,6 +34,7 @@ Json Groups(const StepProfile& profile) {
                       {"flops", group.flops},
                       {"bytes", group.bytes},
                       {"level", group.level},
+                      {"on_host", group.on_host},
                       {"cause", group.cause},
                       {"why", group.why}});
   }
@@ -48,6 +49,7 @@ Json Nodes(const StepProfile& profile) {
     nodes.push_back({{"name", step.nodes[n].name},
                      {"op", step.nodes[n].op},
                      {"group", profile.nodes[n].group},
+                     {"on_host", profile.nodes[n].on_host},
                      {"s", profile.nodes[n].seconds},
                      {"limit_s", profile.nodes[n].limit_s},
                      {"planned_s", profile.nodes[n].planned_s},

@@ -114,6 +114,23 @@ TEST_F(ProfileTest, LimitsFollowTheRoofline) {
   EXPECT_EQ(Group(profile, "reorder").row, "of weights");
 }
 
+TEST_F(ProfileTest, WhatTheHostRunsIsNotJudgedByTheDevice) {
+  step_.nodes[2].on_host = true;
+  const StepProfile profile = AnalyzeStep(measured_);
+  const ProfileGroup& group = Group(profile, "relu");
+  EXPECT_TRUE(group.on_host);
+  EXPECT_EQ(group.limit_s, 0);
+  EXPECT_EQ(group.level, "host");
+  EXPECT_EQ(group.row, "relu by the host");
+  EXPECT_EQ(group.cause, "");
+  EXPECT_FALSE(Group(profile, "conv").on_host);
+  EXPECT_NEAR(profile.limit_s, 0.010, 1e-12);
+  EXPECT_NE(ProfileReport(profile, Terminal{}).find("relu by the host"), std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(ProfileToJson(profile));
+  EXPECT_EQ(json.at("nodes")[1].at("on_host"), false);
+  EXPECT_EQ(json.at("nodes")[2].at("on_host"), true);
+}
+
 TEST_F(ProfileTest, EqualKeysMakeOneGroup) {
   AddNode("z2", "relu", &relu_, {made_}, {out_}, 0, 1.28 * kMega);
   measured_.node_s.push_back(0.001);

@@ -108,8 +108,11 @@ class Bucket(RidgeTest):
     def test_what_cannot_be_is_refused(self):
         data = ["--data", "text:texts,tokenizer=tokenizer,length=32", "--batch", "4", "-q"]
         self.refused(5, "mlp: batches of several lengths need the input attention_mask, which hides "
-                     "the padding. hint: mask=1 behind the model, or leave --bucket out",
-                     "train", "mlp", "--data", "synthetic", "--bucket", "8", "-q")
+                     "the padding. hint: leave --bucket out, or take a model with that input, such as "
+                     "bert:mask=1", "train", "mlp", "--data", "synthetic", "--bucket", "8", "-q")
+        self.refused(5, "bert_tiny: batches of several lengths need the input attention_mask, which "
+                     "hides the padding. hint: mask=1 behind the model, or leave --bucket out",
+                     "train", "bert_tiny", "--data", "synthetic", "--bucket", "8", "-q")
         self.refused(2, "--bucket is '64'; the samples are 32 tokens long, and lengths must be below "
                      "that. hint: length=N behind the data sets it",
                      "train", MODEL, *data, "--bucket", "64")

@@ -115,6 +115,8 @@ class Bytes(RidgeTest):
 
     def test_steps_that_are_timed_have_them_too(self):
         bench = ["bench", "step", *MLP, "--steps", "3"]
+        self.assertNotIn(" thread", self.run_on_gpu(*bench).stdout.splitlines()[0])
+        self.assertIn(", 1 thread, ", self.ok(*bench, "--threads", "1").splitlines()[0])
         told = json.loads(self.run_on_gpu(*bench, "--json").stdout)["device_bytes"]
         self.assertEqual((told["growth"], told["verdict"]), (0, "proven"), told)
         self.assertIn("\ncuda:0: bytes proven: ", self.run_on_gpu(*bench).stdout)

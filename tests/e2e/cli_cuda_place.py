@@ -72,6 +72,20 @@ class Place(RidgeTest):
         self.assertRegex(done.stderr, "second: resuming at step 2 of 4")
         self.assertRegex(self.ok("compare", "first", "second"), "^equal: ")
 
+    def test_a_profile_judges_by_the_gpu_only_what_the_gpu_runs(self):
+        words = ["profile", *GPT, "--device", "cuda", "--steps", "3"]
+        placed = json.loads(self.ok(*words, "--place", "*=cpu", "--json", env=FAKE_GPU))
+        hosts = [group for group in placed["groups"] if group["on_host"]]
+        self.assertIn("head.weight.updated", [n["name"] for n in placed["nodes"] if n["on_host"]])
+        for group in hosts:
+            self.assertEqual((group["limit_s"], group["level"], group["cause"]), (0, "host", ""))
+        self.assertLess(len(hosts), len(placed["groups"]))
+        apart = [row for row in placed["rows"] if row["name"].endswith(" by the host")]
+        self.assertEqual(sum(row["limit_s"] for row in apart), 0)
+        self.assertGreater(sum(row["nodes"] for row in apart), 0)
+        plain = json.loads(self.ok(*words, "--json", env=FAKE_GPU))
+        self.assertFalse(any(node["on_host"] for node in plain["nodes"]))
+
     def test_a_resumed_run_has_the_threads_of_its_host(self):
         done = self.ridge("train", *GPT, "--data", "synthetic", "--steps", "2", "--device", "cuda",
                           "--place", "*=cpu", "--threads", "2", "--out", "run", env=FAKE_GPU)

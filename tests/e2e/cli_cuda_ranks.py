@@ -78,6 +78,7 @@ class Ranks(RidgeTest):
         done = self.ridge(*plan, env=self.gpus)
         self.assertNotIn("warning", done.stderr)
         self.assertRegex(done.stdout, r"\n  communication: .* \(Open MPI .*, measured 20")
+        self.assertNotIn("--wire bf16", done.stdout)  # which these GPUs refuse
 
     def test_a_list_says_which_gpus(self):
         done = self.ridge("train", *MLP, *COMMON, "--steps", "2", "--devices", "2,1", "--out", "run", env=self.gpus)

@@ -74,12 +74,49 @@ class LossChunks(RidgeTest):
         for words, text in [
                 (["--loss-chunks", "3"],
                  "--loss-chunks is 3; the 8 rows of logits cannot be cut so. hint: --loss-chunks 4"),
+                (["--loss-chunks", "6", "--slices", "4"],
+                 "--loss-chunks is 6; 4 slices of the batch have not equally many of them. hint: "
+                 "--loss-chunks 8"),
                 (["--loss-chunks", "off"],
                  "--loss-chunks is 'off'; it must be auto or a number from 1"),
                 (["--loss-chunks", "2", "--mesh", "d=2", "--devices", "2"],
                  "--loss-chunks is '2'; there is one chunk of a plan on a mesh. hint: leave it "
                  "out")]:
             self.fails(2, text, "plan", *GPT, *words)
+
+    def test_a_model_without_logits_of_rows_is_refused_in_slices_too(self):
+        for words in [], ["--slices", "2"]:
+            self.fails(2, "--loss-chunks is 2; no logits of a cross entropy come from a product and "
+                       "are read row by row only. hint: leave it out", "plan", "unet",
+                       "--batch", "2", "--loss-chunks", "2", *words)
+
+    def test_slices_that_the_search_makes_have_equally_many_chunks(self):
+        done = self.ridge("plan", "gpt:layers=4,hidden=32,heads=2,vocab=8192,context=128", "--batch", "12", "--data",
+                          "synthetic", "--threads", "1", "--loss-chunks", "3", "--fit", "70MiB",
+                          "--recompute", "off", "--json")
+        made = [c["slices"] for c in json.loads(done.stdout)["candidates"]]
+        self.assertGreater(len(made), 1)
+        self.assertNotIn(2, made)
+
+    # 67 samples have no divisor but 67; 32 tokens have.
+    def test_tokens_are_cut_where_samples_give_too_many_chunks(self):
+        words = ["--batch", "67", "--slices", "1", "--recompute", "off"]
+        self.train("whole", *words, "--loss-chunks", "1")
+        self.train("cut", *words, "--loss-chunks", "4")
+        for have, want in zip(self.losses("cut"), self.losses("whole")):
+            self.assertAlmostEqual(have, want, delta=1e-3 * abs(want))
+        whole, cut = (self.plan(*words, "--loss-chunks", n)["arena_bytes"] for n in "14")
+        self.assertLess(cut, whole / 2)
+        self.fails(2, "--loss-chunks is 3; the 67 rows of logits cannot be cut so. hint: "
+                   "--loss-chunks 4", "plan", *GPT, *words, "--loss-chunks", "3")
+
+    def test_a_gpu_cuts_logits_of_every_batch(self):
+        for batch in "22", "64", "67":
+            plan, = json.loads(self.ok("plan", "gpt2", "--batch", batch, "--precision", "bf16",
+                                       "--on", "h200-sxm", "--json"))
+            self.assertLess(self.chosen(plan)["bytes"], 0.65 * plan["candidates"][0]["bytes"])
+            numbers = [c["loss_chunks"] for c in plan["candidates"] if c["slices"] == 1]
+            self.assertEqual(len(numbers), len(set(numbers)), batch)
 
     # There memory is the run's alone.
     def test_a_gpu_cuts_logits_on_its_own(self):

@@ -32,9 +32,9 @@ constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to ex
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr int kMostTries = 5;  // plans that approach a limit
-// Logits in chunks: the first number, which is doubled while that pays, and the last.  A plan that
-// is x % slower must free so many times x % of the bytes.
-constexpr int64_t kFirstChunks = 4, kMostChunks = 64;
+// Logits in chunks: the first number, which is doubled while that pays.  A plan that is x % slower
+// must free so many times x % of the bytes.
+constexpr int64_t kFirstChunks = 4;
 constexpr double kFreedBySlowdown = 10;
 // Reuse within 1 / kReuseShare of the last cache is a hit: other users of the chip have the rest.
 constexpr int64_t kReuseShare = 2;
@@ -124,17 +124,25 @@ class PlanSearch {
 
   Status CheckChunks(int64_t chunks) const {
     const std::optional<ChunkableLogits>& logits = candidates_.front().planned.logits;
-    const int64_t slices = GivenSlices(), of_slice = ChunksOf(slices);
-    if (of_slice == 1 || (logits && logits->rows % of_slice == 0)) return Status();
+    if (chunks == 1) return Status();
     if (!logits) {
       return InvalidArgument(fmt::format(
           "--loss-chunks is {}; no logits of a cross entropy come from a product and are read row "
           "by row only. hint: leave it out",
           chunks));
     }
+    const int64_t slices = GivenSlices(), of_slice = ChunksOf(slices);
+    const int64_t possible = CountOfChunks(*logits, of_slice);
+    if (!HaveEqualChunks(slices)) {
+      return InvalidArgument(fmt::format(
+          "--loss-chunks is {}; {} slices of the batch have not equally many of them. hint: "
+          "--loss-chunks {}",
+          chunks, slices, possible * slices));
+    }
+    if (possible == of_slice) return Status();
     return InvalidArgument(fmt::format(
         "--loss-chunks is {}; the {} rows of logits cannot be cut so. hint: --loss-chunks {}",
-        chunks, logits->rows * slices, DivisorFrom(of_slice, logits->rows) * slices));
+        chunks, logits->rows * slices, possible * slices));
   }
 
   // Replaces the first candidate by one whose logits are cut into chunks, if that pays; the others
@@ -144,10 +152,11 @@ class PlanSearch {
     const auto least = kLeastFreed * static_cast<double>(candidates_.front().bytes);
     if (!logits || static_cast<double>(logits->bytes) < least) return Status();
     if (kernels_.memory().shared && Fits(candidates_.front())) return Status();
+    int64_t chunks = 1;
     for (int64_t wanted = std::min(kFirstChunks, logits->rows); wanted <= logits->rows;
-         wanted *= 2) {
-      const int64_t chunks = DivisorFrom(wanted, logits->rows);
-      if (chunks > kMostChunks) break;
+         wanted = std::max(2 * wanted, chunks + 1)) {
+      chunks = CountOfChunks(*logits, wanted);
+      if (chunks > kMostLossChunks) break;
       loss_chunks_ = chunks * GivenSlices();
       RIDGE_ASSIGN_OR_RETURN(Candidate more, Make(GivenSlices(), GivenLimits()));
       const bool pays = ChunksPay(more, candidates_.front());
@@ -390,7 +399,7 @@ class PlanSearch {
     planned.logits = rewritten.logits;
     planned.loss_chunks = goals_.loss_chunks.value_or(1);
     if (!goals_.loss_chunks && planned.logits && chunks > 1)
-      planned.loss_chunks = DivisorFrom(chunks, planned.logits->rows) * slices;
+      planned.loss_chunks = CountOfChunks(*planned.logits, chunks) * slices;
     if (rewritten.recomputed > 0) planned.recompute = NameOf(limits, rewritten.recomputed);
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
@@ -466,7 +475,19 @@ class PlanSearch {
     return all;
   }
 
-  int64_t Divisor(int64_t least) const { return DivisorFrom(least, goals_.batch); }
+  // The fewest slices from `least` on; 1: there are none.
+  int64_t Divisor(int64_t least) const {
+    int64_t slices = DivisorFrom(least, goals_.batch);
+    while (!HaveEqualChunks(slices) && slices < goals_.batch)
+      slices = DivisorFrom(slices + 1, goals_.batch);
+    return HaveEqualChunks(slices) ? slices : 1;
+  }
+
+  // Of a number of chunks that is given.
+  bool HaveEqualChunks(int64_t slices) const {
+    const int64_t chunks = goals_.loss_chunks.value_or(1);
+    return chunks <= slices || chunks % slices == 0;
+  }
 
   // The best candidate that fits: recomputing a few values costs less than slicing the batch.
   Candidate& Best() {

@@ -242,9 +242,11 @@ void PriceByGroup(const DeviceGroup& group, PlannedJob& job) {
   });
 }
 
-// Of an update's step; none where it sums over no ranks, or where nothing is known of their links.
+// Of an update's step; none where it sums over no ranks, where nothing is known of their links, or
+// where there is no choice: bf16 is for memory that the host reaches.
 std::vector<WirePrice> WirePrices(const Machine& machine, const Program& program) {
   std::vector<WirePrice> prices;
+  if (!machine.query().memory().host_visible) return prices;
   for (const StepPlan& step : program.steps) {
     if (step.name != "train" || !step.tree || step.tree->share.ranks == 1) continue;
     for (const bool bf16 : {false, true}) {

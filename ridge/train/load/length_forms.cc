@@ -18,6 +18,17 @@ Result<std::string> SpecOf(const std::string& model, const ModelNotes& notes) {
   return run.ModelSource(sizes);
 }
 
+// "mask=1 behind the model", of a model that takes it.
+std::string MaskHint(const std::string& spec) {
+  const Result<ModelSpec> parsed = ParseModelSpec(spec);
+  if (parsed.ok() && FindBuiltinModel(parsed->name) != nullptr) {
+    for (const ModelParameter& parameter : ParametersOf(parsed->name)) {
+      if (parameter.name == "mask") return "mask=1 behind the model, or leave --bucket out";
+    }
+  }
+  return "leave --bucket out, or take a model with that input, such as bert:mask=1";
+}
+
 class FormLoader {
  public:
   FormLoader(const TrainOptions& options, const Forward& whole, std::string spec)
@@ -51,9 +62,8 @@ Result<std::vector<LengthForm>> LoadLengthForms(const TrainOptions& options, con
   if (whole.graph.FindValue("attention_mask") == kNoValue) {
     return Status(ErrorCode::kUnsupported,
                   fmt::format("{}: batches of several lengths need the input attention_mask, which "
-                              "hides the padding. hint: mask=1 behind the model, or leave --bucket "
-                              "out",
-                              spec));
+                              "hides the padding. hint: {}",
+                              spec, MaskHint(spec)));
   }
   const FormLoader loader(options, whole, spec);
   RIDGE_ASSIGN_OR_RETURN(const LengthForm shortest, loader.Load(lengths.front(), /*batch=*/1));
