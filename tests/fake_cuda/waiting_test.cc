@@ -66,7 +66,7 @@ void ExpectNamed(const std::string& where, size_t inputs, const MakeKernel& make
   }
 }
 
-// The first kernel that a backend offers for "conv", "f32[1,1,3,3], f32[1,1,3,3]".
+// The first kernel that a backend offers for "conv", "f32[1,4,3,3], f32[1,4,3,3]".
 MakeKernel FirstKernel(const std::string& op_name, const std::string& text,
                        const std::string& kernel) {
   return [=](Backend& backend) -> Result<std::unique_ptr<Kernel>> {
@@ -89,7 +89,7 @@ TEST(CudaWaiting, AProductOfCublasLtThatFailsLateNamesItsNode) {
 }
 
 TEST(CudaWaiting, AKernelOfCudnnThatFailsLateNamesItsNode) {
-  ExpectNamed("conv 'y'", 2, FirstKernel("conv", "f32[1,1,3,3], f32[1,1,3,3]", "cudnn."));
+  ExpectNamed("conv 'y'", 2, FirstKernel("conv", "f32[1,4,3,3], f32[1,4,3,3]", "cudnn."));
 }
 
 // A node that copies 'x' from row-major.

@@ -124,9 +124,9 @@ TEST(Hip, HasWhatTheDriverTableCalls) {
 #define RIDGE_TEST_COUNT(...) ++mapped;
   RIDGE_HIP_FUNCTIONS(RIDGE_TEST_COUNT)
 #undef RIDGE_TEST_COUNT
-  // Above: GetErrorName, MemAlloc, MemHostAlloc, CtxSetCurrent, StreamGetCaptureInfo and
-  // StreamUpdateCaptureDependencies.
-  EXPECT_EQ(here, mapped + 6);
+  // Above: GetErrorName, MemAlloc, MemHostAlloc, MemcpyAsync, CtxSetCurrent, StreamGetCaptureInfo
+  // and StreamUpdateCaptureDependencies.
+  EXPECT_EQ(here, mapped + 7);
 }
 
 }  // namespace
