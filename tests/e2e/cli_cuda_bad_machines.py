@@ -246,8 +246,8 @@ class Lost(Machine):
         chance = random.Random(seed)
         ends = set()
         for function, calls, launch, draws in (
-                ("cuGraphLaunch", 40, "graph", 5), ("cuLaunchKernel", 200, "single", 5),
-                ("cuMemcpyHtoDAsync", 40, "graph", 10), ("cuMemcpyDtoHAsync", 40, "graph", 10)):
+                ("cuGraphLaunch", 80, "graph", 5), ("cuLaunchKernel", 400, "single", 5),
+                ("cuMemcpyHtoDAsync", 150, "graph", 10), ("cuMemcpyDtoHAsync", 150, "graph", 10)):
             for i in range(draws):
                 kind, call = ("FAIL", "FAIL_LATE")[i % 2], f"{function}:{chance.randint(1, calls)}"
                 with self.subTest(kind=kind, call=call, seed=seed):
