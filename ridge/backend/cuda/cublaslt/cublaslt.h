@@ -22,7 +22,8 @@ struct CublasLt : LtTable {
   Status Check(LtCode code, const char* function) const;
 };
 
-// "algo66_tile20_stages36_cluster2": what the library tells of an algorithm, but for zeros.
+// "algo66_tile20_stages36_cluster2": what the library tells of an algorithm; usual values
+// are left out.
 std::string NameOf(const CublasLt& library, const LtAlgorithm& algorithm);
 
 // How an algorithm is asked for.
@@ -43,7 +44,7 @@ class LtDescriptors {
   LtDescriptors& operator=(const LtDescriptors&) = delete;
 
   // At most `most` of the library's algorithms whose bits are the same in every run, its best
-  // first. Fails where it has none.
+  // first.  Fails where it has none.
   Result<std::vector<LtHeuristic>> Choose(LtHandle handle, const LtLimits& limits, int most) const;
 
   struct Operands {
