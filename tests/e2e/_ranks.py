@@ -12,8 +12,8 @@ MPIRUN = {
 NAME = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
-def children(launcher):
-    """The ranks that a launcher started, by rank; MPICH has a proxy between."""
+def attempts(launcher):
+    """The ranks that a launcher started, by rank, of each process that it started them with; MPICH has a proxy between."""
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -23,14 +23,24 @@ def children(launcher):
                 parent = int(file.read().rpartition(")")[2].split()[1])
             if os.path.realpath(f"/proc/{name}/exe") != os.path.realpath(RIDGE):
                 continue
+            starter = int(name)
             while parent not in (0, 1, launcher):
+                starter = parent
                 with open(f"/proc/{parent}/stat") as file:
                     parent = int(file.read().rpartition(")")[2].split()[1])
         except OSError:
             continue
         rank = variables.get(b"OMPI_COMM_WORLD_RANK") or variables.get(b"PMI_RANK")
         if parent == launcher and rank is not None:
-            found[int(rank)] = int(name)
+            found.setdefault(starter, {})[int(rank)] = int(name)
+    return found
+
+
+def children(launcher):
+    """The ranks that a launcher started, by rank."""
+    found = {}
+    for ranks in attempts(launcher).values():
+        found.update(ranks)
     return [found[rank] for rank in sorted(found)]
 
 

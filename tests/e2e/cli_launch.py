@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from _ranks import MPIRUN, children
+from _ranks import MPIRUN, attempts, children
 from _ridge import RIDGE, SMALL, RidgeTest, environment
 
 LONG = ["train", *SMALL, "--slices", "4", "--steps", "4000", "--checkpoint-every", "100", "--keep", "100", "-q"]
@@ -73,30 +73,24 @@ class Supervised(RidgeTest):
         whole = self.undisturbed()
         job = self.launch("--devices", "3", "--min-devices", "2", train=("--shares", "2,1,1"))
         first = self.ranks_at(job, 3, 300)
+        seen = set(attempts(job.pid))
         os.kill(first[1], signal.SIGKILL)
-        for ranks in (3, 3):  # before they have trained
-            self.kill_new_ranks(job, ranks, first)
+        for _ in range(2):  # before they have trained
+            seen = self.kill_a_rank_of_the_next_attempt(job, seen)
         said = self.ends(job, 0)
         self.assertRegex(said[-1], r"; starting again on 2 devices \(restart 2 of 3 without a newer checkpoint\)$")
         self.assertEqual((self.status()["ranks"], self.status()["slices"]), (2, [2, 2]))  # the shares were for three
         self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"], whole)
 
-    def kill_new_ranks(self, job, ranks, seen):
+    def kill_a_rank_of_the_next_attempt(self, job, seen):
+        """`seen`: the attempts before."""
         for _ in range(3000):
-            found = [process for process in children(job.pid) if process not in seen]
-            if found:
-                os.kill(found[-1], signal.SIGKILL)
-                seen.extend(found)
-                # The others of this attempt.
-                for _ in range(300):
-                    more = [process for process in children(job.pid)]
-                    seen.extend(more)
-                    if not more:
-                        return
-                    time.sleep(0.02)
-                return
+            for attempt, ranks in attempts(job.pid).items():
+                if attempt not in seen:
+                    os.kill(ranks[max(ranks)], signal.SIGKILL)
+                    return seen | {attempt}
             time.sleep(0.005)
-        self.fail(f"{ranks} ranks did not start again")
+        self.fail("the ranks did not start again")
 
     def test_a_late_rank_is_ended_and_started_again(self):
         job = self.launch("--devices", "2")
