@@ -53,6 +53,8 @@ Status Transfers::MakeStaging() {
   buffer_bytes_ = StagingBufferBytes(program_);
   RIDGE_ASSIGN_OR_RETURN(staging_, device_.AllocateStaging(bytes + buffer_bytes_));
   ListUploads();
+  inputs_begin_ = device_.MakeEvent();
+  inputs_end_ = device_.MakeEvent();
   FindAheadStream();
   return Status();
 }
@@ -129,12 +131,19 @@ bool Transfers::ReadsABatch(int step, int slot) const {
 // What crossed and was dropped may be under way still, so every upload comes after it.
 void Transfers::UploadInputs(int step, int slot) {
   if (staging_ == nullptr) return;
+  stream_.Record(*inputs_begin_);
   if (ReadsABatch(step, slot)) stream_.Wait(*crossed_[static_cast<size_t>(slot)]);
   for (const Upload& upload : uploads_[static_cast<size_t>(2 * step + slot)]) {
-    const bool is_there =
-        ahead_stream_ != nullptr && std::exchange(ahead_[upload.value].now, 0) != 0;
+    const bool is_there = ahead_stream_ != nullptr && ahead_[upload.value].now != 0;
     if (!is_there) stream_.Upload(upload.to, upload.from, upload.bytes);
   }
+  stream_.Record(*inputs_end_);
+}
+
+double Transfers::input_wait_s() const {
+  if (staging_ == nullptr) return 0;
+  const double end_s = inputs_end_->seconds();  // the clock may move its origin for the later one
+  return end_s - inputs_begin_->seconds();
 }
 
 void* Transfers::Input(const std::string& name, int slot) const {

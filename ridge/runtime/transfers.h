@@ -53,17 +53,24 @@ class Transfers {
   // Host bytes of an input in slot 0 or 1, to be filled before a run on this slot; they stay where
   // they are.  nullptr when there is none.  Another thread may fill the slot that does not run.
   void* Input(const std::string& name, int slot = 0) const;
-  // Enqueues uploads of the inputs that the step reads, but for those that cross already.
+  // Enqueues uploads of the inputs that the step reads, but for those that cross already or have
+  // crossed.
   void UploadInputs(int step, int slot);
+  // How long the last UploadInputs() kept the device's main stream, by the device's clock; 0 where
+  // nothing is uploaded.  REQUIRES: the stream has been synchronized since.
+  double input_wait_s() const;
 
   // Of the host, for copies to and from the device.
   int64_t staging_bytes() const { return staging_ == nullptr ? 0 : staging_->bytes(); }
 
   // Whether UploadAhead() does anything.
   bool uploads_ahead() const { return ahead_stream_ != nullptr; }
+  // From now on all inputs are uploaded by UploadInputs().  REQUIRES: nothing has crossed.
+  void UploadInLine() { ahead_stream_ = nullptr; }
   // Uploads these inputs beside the step that runs, from their host bytes, which do not change
-  // until a step has read them; the next UploadInputs() of the slot waits for them.  Any thread may
-  // call it for a slot that no step reads.
+  // until a step has read them; the next UploadInputs() of the slot waits for them.  They stay on
+  // the device until the next call for the slot, or Commit().  Any thread may call it for a slot
+  // that no step reads.
   void UploadAhead(int slot, std::span<const std::string> inputs);
   // When the batch of a slot crossed that way, by the device's clock, and its bytes.
   struct Crossing {
@@ -140,11 +147,12 @@ class Transfers {
   std::mutex ahead_lock_;  // one thread at a time enqueues there
   struct Ahead {
     uint8_t ever = 0;  // it is an input of batches that cross
-    uint8_t now = 0;   // it crosses, or has crossed, for the next step of its slot
+    uint8_t now = 0;   // it crosses, or has crossed, and was not committed since
   };
   std::vector<Ahead> ahead_;  // by persistent value; by who has its slot
   std::array<std::unique_ptr<Event>, 2> leaves_, crossed_;  // by slot
   std::array<int64_t, 2> crossed_bytes_ = {};
+  std::unique_ptr<Event> inputs_begin_, inputs_end_;  // of the last UploadInputs()
 };
 
 }  // namespace ridge

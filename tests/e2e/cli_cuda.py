@@ -507,6 +507,24 @@ class Cuda(RidgeTest):
             on_cpu = self.ok(*words, "--device", "cpu")
             self.assertEqual(on_gpu.splitlines()[0], on_cpu.splitlines()[0])
 
+    def test_batches_cross_on_either_stream_to_the_same_weights(self):
+        for stream in ("on", "off"):
+            done = self.train("--device", "cuda", "--copy-stream", stream, "--out", stream)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        same = self.ridge("compare", "on", "off")
+        self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
+
+    def test_without_data_the_batch_crosses_once(self):
+        """Its 8 MiB in front of each step are a wait for input."""
+        wait_s = {}
+        for stream in ("on", "off"):
+            done = self.ridge("profile", "mlp:hidden=1,layers=1,inputs=4096,classes=2", "--batch", "512", "--device", "cuda",
+                              "--copy-stream", stream, "--json", env=FAKE_GPU)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            wait_s[stream] = json.loads(done.stdout)["input_wait_s"]
+        self.assertGreater(wait_s["on"], 0)  # scalars
+        self.assertLess(wait_s["on"], wait_s["off"] / 2)
+
     def test_a_gpu_that_is_not_there_is_named(self):
         for words, sentence in [
                 (("--device", "cuda:1"), "there is no cuda:1: the driver shows 1 GPU. hint: cuda:0"),

@@ -73,24 +73,28 @@ void CudaStream::Wait(const Event& event) {
 }
 
 CudaClock::CudaClock(CudaContext& context, CudaStream& stream, double span_s)
-    : context_(context), stream_(stream), span_s_(span_s), origin_(NewOrigin()) {}
+    : context_(context),
+      stream_(stream),
+      span_s_(span_s),
+      origin_(std::make_unique<CudaEvent>(context)),
+      next_(std::make_unique<CudaEvent>(context)) {
+  Reach(*origin_);
+}
 
 double CudaClock::SecondsOf(const CudaEvent& event) {
   double since_s = Between(*origin_, event);
   if (since_s > span_s_) {
-    std::unique_ptr<CudaEvent> origin = NewOrigin();
-    origin_s_ += Between(*origin_, *origin);
-    origin_ = std::move(origin);
+    Reach(*next_);
+    origin_s_ += Between(*origin_, *next_);
+    std::swap(origin_, next_);
     since_s = Between(*origin_, event);
   }
   return origin_s_ + since_s;
 }
 
-std::unique_ptr<CudaEvent> CudaClock::NewOrigin() {
-  auto origin = std::make_unique<CudaEvent>(context_);
-  stream_.Record(*origin);
+void CudaClock::Reach(CudaEvent& event) {
+  stream_.Record(event);
   (void)stream_.Synchronize();  // an error stays
-  return origin;
 }
 
 double CudaClock::Between(const CudaEvent& begin, const CudaEvent& end) {

@@ -90,13 +90,13 @@ class CudaClock {
   double SecondsOf(const CudaEvent& event);
 
  private:
-  std::unique_ptr<CudaEvent> NewOrigin();
+  void Reach(CudaEvent& event);  // now
   double Between(const CudaEvent& begin, const CudaEvent& end);
 
   CudaContext& context_;
   CudaStream& stream_;
   const double span_s_;
-  std::unique_ptr<CudaEvent> origin_;
+  std::unique_ptr<CudaEvent> origin_, next_;
   double origin_s_ = 0;  // its time
 };
 

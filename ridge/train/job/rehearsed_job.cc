@@ -176,6 +176,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
                          Executor::Create(std::move(job.program), *machine.backend,
                                           machine.communicator, machine.compute));
   job.program = {};
+  if (job.options.copy_stream == "off") executor->transfers().UploadInLine();
   (void)malloc_trim(0);  // of the plans that were compared nothing stays resident
   if (options.will_run) executor->TouchArena();
   int64_t to_come =

@@ -1,6 +1,8 @@
 #include "ridge/train/job/scalar_inputs.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -78,6 +80,17 @@ ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)
         static_cast<int64_t*>(Find(executor, kRngInput, slot)),
         static_cast<int64_t*>(Find(executor, kRoundingInput, slot))};
   }
+}
+
+std::vector<std::string> ScalarInputs::BatchInputs(const Program& program) {
+  constexpr std::string_view kWritten[] = {kLrInput, kStepInput, kRngInput, kRoundingInput};
+  std::vector<std::string> names;
+  for (const PersistentValue& value : program.persistent) {
+    const bool written = std::find(std::begin(kWritten), std::end(kWritten), value.name) !=
+                         std::end(kWritten);
+    if (value.kind == ValueKind::kInput && !written) names.push_back(value.name);
+  }
+  return names;
 }
 
 void ScalarInputs::Write(int slot, double lr, int64_t updates, const Rng& rng) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ridge/data/batch_loader.h"
@@ -36,6 +37,8 @@ class ScalarInputs {
   // `updates`: number of completed updates.  The graph's `step` is one more; that of rng and of the
   // rounding is `updates`.  Skips inputs that the program does not have.
   void Write(int slot, double lr, int64_t updates, const Rng& rng);
+  // The names of the inputs that it does not write.
+  static std::vector<std::string> BatchInputs(const Program& program);
 
  private:
   struct Slot {

@@ -1,6 +1,7 @@
 #include "ridge/train/job/step_runner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ridge/core/process.h"
 #include "ridge/graph/batch_axis.h"
@@ -75,7 +76,14 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   return Status();
 }
 
+// Without a loader: to the device, where it stays.
+void StepRunner::SendBatch() {
+  if (std::exchange(has_batch_, true)) return;
+  executor_.transfers().UploadAhead(/*slot=*/0, ScalarInputs::BatchInputs(executor_.program()));
+}
+
 Result<StepRunner::Update> StepRunner::Run(const Scalars& scalars) {
+  if (loader_ == nullptr) SendBatch();
   const double begin = MonotonicSeconds(), collective_s = executor_.collective_s();
   Update update;
   RIDGE_RETURN_IF_ERROR(stages_ != nullptr ? RunStages(scalars, update)
@@ -143,6 +151,7 @@ Status StepRunner::RunBatch(const Scalars& scalars, int64_t index, Update& updat
   const Form& form = forms_[static_cast<size_t>(update.form)];
   RIDGE_RETURN_IF_ERROR(Execute(form.step, slot));
   Transfers& transfers = executor_.transfers();
+  update.wait_s += transfers.input_wait_s();
   RIDGE_ASSIGN_OR_RETURN(const double loss, transfers.Scalar(form.step, "loss"));
   update.loss += loss;
   if (classifier_) {

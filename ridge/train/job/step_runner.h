@@ -1,8 +1,8 @@
 // StepRunner: drives the updates of a training program.
 //
 // One update is one execution of `train`, or `accumulate` of `micro` and one of `update`.  Batches
-// come from the input pipeline (StartLoader); without it the batch in input slot 0 serves every
-// step.  An update allocates nothing.  Not thread-safe.
+// come from the input pipeline (StartLoader); without it the batch that is in input slot 0 at the
+// first update serves every step.  An update allocates nothing.  Not thread-safe.
 #pragma once
 #include <functional>
 #include <memory>
@@ -45,7 +45,7 @@ class StepRunner {
   struct Update {
     double loss = 0;          // mean over the batches
     double correct = 0;       // sum over the batches; 0 unless the model is a classifier
-    double wait_s = 0;        // for batches
+    double wait_s = 0;        // for batches, and on a device for what crosses to it
     double seconds = 0;       // with the wait
     double collective_s = 0;  // in sums over ranks
     int64_t samples = 0;      // of all batches
@@ -76,8 +76,10 @@ class StepRunner {
     int64_t batch = 0;
   };
   static std::vector<Form> FormsOf(const Executor& executor, const PlannedJob& job);
+  void SendBatch();
   const std::vector<Form> forms_;
   const int update_step_;                   // -1: `train` updates the parameters itself
+  bool has_batch_ = false;                  // on the device, without a loader
   std::unique_ptr<PipelineRunner> stages_;  // null: the rank runs whole batches
   Hooks hooks_;
   std::unique_ptr<BatchLoader> loader_;

@@ -129,6 +129,8 @@ Status CheckGpuOptions(const TrainOptions& o) {
   if (o.kernel_launch != "graph")
     return InvalidArgument(
         "--kernel-launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
+  if (o.copy_stream != "on")
+    return InvalidArgument("--copy-stream is of a GPU, and --device is 'cpu'. hint: --device cuda");
   if (o.device_memory.empty()) return Status();
   return InvalidArgument("--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
 }

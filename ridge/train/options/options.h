@@ -75,6 +75,7 @@ struct TrainOptions {
   std::string device = "cpu";
   std::string device_memory;            // "": the share of DeviceMemory
   std::string kernel_launch = "graph";  // of a GPU's kernels: graph, single, sync
+  std::string copy_stream = "on";       // batches cross to a GPU on a stream of their own; or "off"
   int64_t threads = 0;                  // 0: all that may be used
   int64_t intra_op = 0;                 // threads of one node; 0: all of them
   std::string inter_op = "1";           // most small nodes that run at the same time; or "auto"

@@ -202,6 +202,10 @@ TEST(OptionsTest, WhatIsOfAGpuIsRefusedOnTheCpuAndTheOtherWayRound) {
   options.kernel_launch = "sync";
   EXPECT_EQ(CheckOptions(options).message(),
             "--kernel-launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
+  options.kernel_launch = "graph";
+  options.copy_stream = "off";
+  EXPECT_EQ(CheckOptions(options).message(),
+            "--copy-stream is of a GPU, and --device is 'cpu'. hint: --device cuda");
   options.device = "cuda:1";
   EXPECT_TRUE(CheckOptions(options).ok());
   options.precision = "tf32";
