@@ -86,8 +86,8 @@ std::vector<std::string> ScalarInputs::BatchInputs(const Program& program) {
   constexpr std::string_view kWritten[] = {kLrInput, kStepInput, kRngInput, kRoundingInput};
   std::vector<std::string> names;
   for (const PersistentValue& value : program.persistent) {
-    const bool written = std::find(std::begin(kWritten), std::end(kWritten), value.name) !=
-                         std::end(kWritten);
+    const bool written =
+        std::find(std::begin(kWritten), std::end(kWritten), value.name) != std::end(kWritten);
     if (value.kind == ValueKind::kInput && !written) names.push_back(value.name);
   }
   return names;
