@@ -169,8 +169,10 @@ class TuneGpu(RidgeTest):
         self.ok("train", *self.MODEL, "--data", "synthetic", "--steps", "6", "--checkpoint-every",
                 "3", "--out", "run", "-q", env=self.env)
         self.cut("run")
-        self.fails(2, "other kernels than the run", "train", "--resume", "run", "-q",
-                   env={**self.env, "RIDGE_FAKE_CUBLASLT_BEST": "2"})
+        refused = self.fails(2, "other kernels than the run", "train", "--resume", "run", "-q",
+                             env={**self.env, "RIDGE_FAKE_CUBLASLT_BEST": "2"})
+        self.assertRegex(refused.stderr, r"now\), node '[^']+' of step 'train' on cublaslt\.matmul/algo\S+, on "
+                                  r"cublaslt\.matmul/algo\S+ then: the result")
         self.ok("train", "--resume", "run", "-q", env=self.env)
 
 

@@ -4,12 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "ridge/train/options/machine.h"
 #include "ridge/train/options/options.h"
 
 namespace ridge {
 namespace {
+
+using Json = nlohmann::json;
 
 std::string MeshOf(const TrainOptions& options) {
   if (options.mesh.empty()) return "no --mesh";
@@ -47,6 +52,23 @@ std::string LibraryDifference(const CheckpointState& now, const CheckpointState&
                      WithoutThoseOf(then.libraries, used));
 }
 
+using NodeName = std::pair<std::string, std::string>;  // step and node
+
+// Empty where the text is no plan.
+std::map<NodeName, std::string> KernelsOf(const std::string& plan_json) {
+  std::map<NodeName, std::string> kernels;
+  try {
+    const Json plan = Json::parse(plan_json);
+    for (const Json& node : plan.at("nodes")) {
+      kernels[{node.at("step").get<std::string>(), node.at("name").get<std::string>()}] =
+          node.at("kernel").get<std::string>();
+    }
+  } catch (const std::exception&) {  // of JSON, or of a shape
+    return {};
+  }
+  return kernels;
+}
+
 std::string DataName(const CheckpointState& state) {
   const Result<TrainOptions> options = OptionsFromJson(state.options_json, "this run");
   return options.ok() ? options->data : "the data";
@@ -54,7 +76,19 @@ std::string DataName(const CheckpointState& state) {
 
 }  // namespace
 
-std::string RunDifference(const CheckpointState& now, const CheckpointState& then) {
+std::string FirstOtherKernel(const std::string& now_plan_json, const std::string& then_plan_json) {
+  const std::map<NodeName, std::string> then = KernelsOf(then_plan_json);
+  for (const auto& [name, kernel] : KernelsOf(now_plan_json)) {
+    const auto before = then.find(name);
+    if (before == then.end() || before->second == kernel) continue;
+    return fmt::format("node '{}' of step '{}' on {}, on {} then", name.second, name.first, kernel,
+                       before->second);
+  }
+  return "";
+}
+
+std::string RunDifference(const CheckpointState& now, const CheckpointState& then,
+                          const std::string& other_kernel) {
   if (std::string other = DataDifference(DataName(now), now.data, then.data); !other.empty())
     return other;
   if (then.threads != now.threads)
@@ -64,8 +98,8 @@ std::string RunDifference(const CheckpointState& now, const CheckpointState& the
   if (std::string other = LibraryDifference(now, then); !other.empty()) return other;
   if (std::string mesh = MeshDifference(now, then); !mesh.empty()) return mesh;
   if (then.kernels_sha256 == now.kernels_sha256) return "";
-  return fmt::format("other kernels than the run (ridge {} then, {} now)", then.ridge_version,
-                     now.ridge_version);
+  return fmt::format("other kernels than the run (ridge {} then, {} now){}{}", then.ridge_version,
+                     now.ridge_version, other_kernel.empty() ? "" : ", ", other_kernel);
 }
 
 }  // namespace ridge

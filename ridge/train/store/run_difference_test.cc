@@ -41,6 +41,25 @@ TEST(RunDifferenceTest, OfACheckpointWithoutLibrariesNothingIsKnown) {
   EXPECT_EQ(RunDifference(StateWith({"NVRTC 13.0"}), StateWith({})), "");
 }
 
+TEST(RunDifferenceTest, NamesTheFirstNodeThatRunsOnAnotherKernel) {
+  const auto plan = [](const std::string& up, const std::string& down) {
+    return R"({"nodes":[{"step":"train","name":"up","kernel":")" + up +
+           R"("},{"step":"train","name":"down","kernel":")" + down + R"("}]})";
+  };
+  const std::string other =
+      FirstOtherKernel(plan("a/algo1", "a/algo2"), plan("a/algo1", "a/algo1"));
+  EXPECT_EQ(other, "node 'down' of step 'train' on a/algo2, on a/algo1 then");
+  for (const std::string& none : {plan("a/algo1", "a/algo2"), std::string("{"), std::string("[]")})
+    EXPECT_EQ(FirstOtherKernel(plan("a/algo1", "a/algo2"), none), "");
+  CheckpointState now = StateWith({}), then = StateWith({});
+  now.ridge_version = then.ridge_version = "1.2.3";
+  now.kernels_sha256 = "other";
+  EXPECT_EQ(RunDifference(now, then, other),
+            "other kernels than the run (ridge 1.2.3 then, 1.2.3 now), node 'down' of step 'train' "
+            "on a/algo2, on a/algo1 then");
+  EXPECT_EQ(RunDifference(now, then), "other kernels than the run (ridge 1.2.3 then, 1.2.3 now)");
+}
+
 TEST(RunDifferenceTest, NamesTheDevice) {
   CheckpointState now = StateWith({});
   now.cpu = "cuda-nvidia-a100";
