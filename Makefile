@@ -72,6 +72,7 @@ install: build
 # The version is that of CMakeLists.txt.
 VERSION = $(shell sed -n 's/^project.ridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 dist: setup
+	scripts/build_cudnn_plugin.sh --headers
 	cmake --preset dist
 	cmake --build --preset dist --target ridge
 	rm -rf build/dist/root build/dist/out

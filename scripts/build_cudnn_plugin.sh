@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Builds the plug-in by which GPUs run attention and convolutions on cuDNN:
-# build_cudnn_plugin.sh [TO], TO as in build/release/bin/libridge_cudnn.so.  Downloads the headers
-# that are not there to build/deps/cudnn: those of cuDNN's C++ frontend (11 MB), and, without
+#
+#   build_cudnn_plugin.sh [TO]        TO as in build/release/bin/libridge_cudnn.so
+#   build_cudnn_plugin.sh --headers   downloads what is missing, with which CMake builds it
+#
+# Downloads headers to build/deps/cudnn: those of cuDNN's C++ frontend (11 MB), and, without
 # /usr/local/cuda/include/cudnn.h, what scripts/build_cudnn_ask.sh downloads (380 MB).  Needs
-# python3 with pip; two minutes.  CMake builds the plug-in too, once the headers are there.
+# python3 with pip or venv; two minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,9 +15,14 @@ folder=build/deps/cudnn
 toolkit=/usr/local/cuda/include
 
 download_frontend() {
+  local pip=(python3 -m pip)
+  if ! "${pip[@]}" --version >/dev/null 2>&1; then
+    python3 -m venv build/deps/pip
+    pip=(build/deps/pip/bin/python -m pip)
+  fi
   mkdir -p "$folder/wheels"
   grep -A1 '^nvidia-cudnn-frontend==' scripts/requirements-cudnn.txt >"$folder/wheels/frontend.txt"
-  python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: \
+  "${pip[@]}" download --quiet --no-deps --require-hashes --only-binary=:all: \
     --implementation cp --python-version 3.11 --abi cp311 --platform manylinux_2_28_x86_64 \
     --platform manylinux_2_27_x86_64 --dest "$folder/wheels" \
     --requirement "$folder/wheels/frontend.txt"
@@ -24,6 +32,10 @@ download_frontend() {
 
 if [[ ! -f $folder/include/cudnn_frontend.h ]]; then
   if [[ -f $toolkit/cudnn.h ]]; then download_frontend; else scripts/build_cudnn_ask.sh; fi
+fi
+if [[ $to == --headers ]]; then
+  echo "build_cudnn_plugin: headers are in $folder"
+  exit
 fi
 mkdir -p "$(dirname "$to")"
 "${CXX:-g++}" -std=c++20 -O1 -fPIC -shared -fvisibility=hidden -Wall -Wextra -I. \

@@ -29,6 +29,10 @@ SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "
 PLUGIN_LIBRARIES = {"libridge_mpi_openmpi.so": {"libmpi.so.40"},
                     "libridge_mpi_mpich.so": {"libmpich.so.12"}}
 
+# Plug-ins that are built where their headers were found: without them a GPU's convolutions run on
+# slow kernels, and nobody is told before that.
+MUST_HAVE = ("lib/ridge/libridge_cudnn.so",)
+
 # 1980-01-01, the oldest date of a zip: equal content, equal bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -56,6 +60,13 @@ def check_libraries(binaries):
         there = carried | SYSTEM_LIBRARIES | PLUGIN_LIBRARIES.get(path.name, set())
         if lacking := sorted(needed - there):
             sys.exit(f"make_dist: {path.name} needs {', '.join(lacking)}, which it does not carry")
+
+
+def check_plugins(prefix):
+    for name in MUST_HAVE:
+        if not (prefix / name).is_file():
+            sys.exit(f"make_dist: {prefix} has no {name}. hint: scripts/build_cudnn_plugin.sh --headers, "
+                     "then make dist")
 
 
 def oldest_glibc(binaries):
@@ -126,6 +137,7 @@ def main(arguments):
     prefix, version, out = pathlib.Path(arguments[0]), arguments[1], pathlib.Path(arguments[2])
     binaries = [p for p in sorted(prefix.rglob("*")) if p.is_file() and is_elf(p)]
     check_libraries(binaries)
+    check_plugins(prefix)
     glibc = oldest_glibc(binaries)
     print(f"oldest glibc: {glibc[0]}.{glibc[1]}")
     out.mkdir(parents=True, exist_ok=True)

@@ -235,6 +235,18 @@ class MakeDist(unittest.TestCase):
         self.assertEqual(make_dist.wheel_name("0.1.0", (2, 34)),
                          "ridge-0.1.0-py3-none-manylinux_2_34_x86_64")
 
+    def test_a_prefix_without_the_plug_in_of_cudnn_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = pathlib.Path(folder)
+            with self.assertRaises(SystemExit) as refused:
+                make_dist.check_plugins(prefix)
+            self.assertEqual(str(refused.exception),
+                             f"make_dist: {prefix} has no lib/ridge/libridge_cudnn.so. hint: "
+                             "scripts/build_cudnn_plugin.sh --headers, then make dist")
+            (prefix / "lib/ridge").mkdir(parents=True)
+            (prefix / "lib/ridge/libridge_cudnn.so").touch()
+            make_dist.check_plugins(prefix)
+
     def test_the_oldest_glibc_is_that_of_the_newest_symbol(self):
         own = pathlib.Path(sys.executable).resolve()
         major, minor = make_dist.oldest_glibc([own])

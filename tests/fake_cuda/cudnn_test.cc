@@ -163,7 +163,8 @@ std::vector<std::string> SaidOf(const cuda::LibrarySearch& search, const Setting
 TEST(Cudnn, WithoutItASentenceSaysWhatRunsInstead) {
   const std::string folder = RIDGE_FAKE_CUDA_FOLDER, what = "attention and convolutions";
   const std::string ours = what + " run on our own kernels: ";
-  const std::string build = "hint: scripts/build_cudnn_plugin.sh builds it";
+  const std::string build =
+      "hint: a wheel or tarball of ridge, or in its source tree scripts/build_cudnn_plugin.sh";
   EXPECT_THAT(SaidOf(kFakes, {}),
               testing::Contains(what + " run on cuDNN 9.19.0 (" + folder + "/libcudnn.so.9)"));
   const TempFolder empty;

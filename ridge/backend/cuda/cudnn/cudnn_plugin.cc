@@ -11,7 +11,8 @@ namespace ridge::cuda {
 namespace {
 
 constexpr const char* kPlugin = "libridge_cudnn.so";
-constexpr const char* kBuildHint = "hint: scripts/build_cudnn_plugin.sh builds it";
+constexpr const char* kBuildHint =
+    "hint: a wheel or tarball of ridge, or in its source tree scripts/build_cudnn_plugin.sh";
 using Text = std::array<char, 512>;
 
 Status NotHere(const std::string& text) { return Status(ErrorCode::kUnsupported, text); }
