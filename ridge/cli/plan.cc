@@ -23,6 +23,9 @@
 #include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
 #include "ridge/train/job/pipeline_job.h"
+#include "ridge/train/load/folder_options.h"
+#include "ridge/train/loop/read_loss_scaling.h"
+#include "ridge/train/options/option_table.h"
 
 namespace ridge::cli {
 namespace {
@@ -183,6 +186,17 @@ Status RunPipelinePlan(const PlanVerb& verb, const TrainOptions& options, const 
   return PrintPipelinePlan(options, mesh, verb.pipeline, opened.machine, verb.json, terminal);
 }
 
+// What a training on the mesh would refuse.
+Status CheckTraining(const PlanVerb& verb, const Mesh& mesh) {
+  TrainOptions options = verb.train.options;
+  options.mesh = MeshText(mesh);
+  options.shard = verb.mesh.shard.value_or("");
+  options.pipeline = verb.pipeline.value_or("");
+  RIDGE_RETURN_IF_ERROR(TakeModelFolder(options));
+  if (options.data.empty()) options.data = "synthetic";  // a plan needs none
+  return CheckOptions(options);
+}
+
 // One rank of a mesh, on a cluster or on one kind of device.
 Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   TrainOptions options = verb.train.options;
@@ -194,6 +208,7 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   Mesh mesh;  // a composed layout has its own
   if (!composed) {
     RIDGE_ASSIGN_OR_RETURN(mesh, ParseMesh(*verb.mesh.mesh));
+    if (!verb.on) RIDGE_RETURN_IF_ERROR(CheckTraining(verb, mesh));
   }
   const bool has_stages = mesh.Find(kPipelineAxis) >= 0;
   if (options.offload != "none" && (composed || has_stages)) {
@@ -249,15 +264,15 @@ Status RunTeamPlan(const PlanVerb& verb, const std::vector<DeviceCount>& team,
 
 // Options of a GPU that is here.
 Status CheckPlannedGpu(const PlanVerb& verb) {
-  const std::pair<const char*, const char*> options[] = {{"device-memory", "--fit SIZE"},
-                                                         {"kernel-launch", "leave it out"}};
-  for (const auto& [option, hint] : options) {
-    if (!verb.on || !verb.train.Has(option)) continue;
-    return InvalidArgument(
-        fmt::format("--{} is of a GPU that is here, and --on plans for '{}'. hint: {}", option,
-                    *verb.on, hint));
-  }
-  return Status();
+  if (!verb.on) return Status();
+  Status status;
+  ForEachOption([&](const OptionInfo& option, auto) {
+    if (option.group != OptionGroup::kGpu || !verb.train.Has(option.key) || !status.ok()) return;
+    status = InvalidArgument(
+        fmt::format("--{} is of a GPU that is here, and --on plans for '{}'. hint: {}", option.key,
+                    *verb.on, option.key == "device-memory" ? "--fit SIZE" : "leave it out"));
+  });
+  return status;
 }
 
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {

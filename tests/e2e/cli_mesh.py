@@ -156,7 +156,7 @@ class Mesh(RidgeTest):
                      "whose links are known. hint: --on dgx-h100", "--mesh", "p=2,d=2", "--accumulate", "4")
         self.refuses("--pipeline needs the axis p of --mesh. hint: --mesh p=4",
                      "--pipeline", "gpipe")
-        self.refuses("mesh d=2 is not p alone, whose stages --pipeline orders. hint: --mesh p=4",
+        self.refuses("--pipeline orders the stages of --mesh p=N; the mesh is d=2. hint: leave --pipeline out",
                      "--mesh", "d=2", "--pipeline", "gpipe")
         self.refuses("--pipeline is '2f2b'; it must be gpipe, 1f1b, interleaved:CHUNKS (2 to 64 a "
                      "device) or zero-bubble. hint: --pipeline 1f1b",
