@@ -138,7 +138,8 @@ Result<std::string> WhyReport(const DevicePlan& plan, const PlanVerb& verb,
   if (what == kRules) return RulesReport(Summary(plan), terminal);
   if (what == kDeterminism) return DeterminismOf(plan, verb, terminal);
   const RewriteRules& rules = plan.opened.machine.query().rules();
-  if (what == kPrecision) return PrecisionReport(Summary(plan), rules, terminal);
+  if (what == kPrecision)
+    return PrecisionReport(Summary(plan), plan.run.job.operands, rules, terminal);
   if (what == kPadding) return PaddingReport(Summary(plan), rules, terminal);
   if (what == kLevers) return LeversReport(plan.run.job, plan.opened.machine, terminal);
   return WhyText(plan.run.job.program, what);
@@ -315,6 +316,8 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
                            PlanOn(device, verb, count, BatchOf(verb.train, count)));
     plans.push_back(std::move(plan));
   }
+  if (const std::string doubt = ConstantScaleDoubt(verb.train.options); !doubt.empty())
+    PrintWarning(doubt);
   RIDGE_RETURN_IF_ERROR(PrintPlans(plans, verb, terminal));
   for (const DevicePlan& plan : plans) {
     if (!plan.run.job.fits()) return ExplainRefusal(plan.run.job, plan.opened.machine);
