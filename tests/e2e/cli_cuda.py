@@ -252,11 +252,15 @@ class Cuda(RidgeTest):
                              "hint: ridge devices"))
 
     def test_every_launch_trains_to_the_same_weights(self):
-        for launch in ("graph", "single", "sync"):
-            done = self.train("--device", "cuda", "--kernel-launch", launch, "--out", launch)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            same = self.ridge("compare", "graph", launch)
-            self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
+        gpt = "gpt:layers=1,hidden=16,heads=2,context=8,vocab=32"
+        for i, words in enumerate((["mlp:hidden=8,layers=1,inputs=12,classes=3"],
+                                   ["cnn:filters=4"], ["cnn:filters=4", "--precision", "bf16"],
+                                   [gpt, "--precision", "bf16"])):
+            for launch in ("graph", "single", "sync"):
+                with self.subTest(words, launch=launch):
+                    self.train_on_gpu(f"{launch}{i}", *words, "--batch", "4", "--kernel-launch", launch)
+                    same = self.ridge("compare", f"graph{i}", f"{launch}{i}")
+                    self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
 
     def updates(self, *words):
         """Operators and numbers of a plan's nodes that update parameters."""
