@@ -149,6 +149,18 @@ class Mesh(RidgeTest):
         self.assertRegex(text, r"\n +0 \|0+1*\.*a+.*d+\|\n +1 \|\.+0+a+.*d+\.*\|\n")
         self.assertIn("bubble", text)
 
+    def test_a_plan_for_this_machine_refuses_what_a_training_refuses(self):
+        for words, text in (
+                (["--mesh", "d=2", "--precision", "f16"],
+                 "--precision f16: all gradients together decide on the loss scale, and a --mesh has parts of them. hint: "
+                 "--precision bf16"),
+                (["--mesh", "p=2"],
+                 "--accumulate is 1; a pipeline needs 2 micro batches or more. hint: --accumulate 4")):
+            for verb in (["plan"], ["train", "--data", "synthetic", "--out", "refused"]):
+                done = self.ridge(*verb, GPT, "--batch", "8", *words)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stderr, f"ridge: {text}\n", verb)
+
     def test_refuses_pipelines_that_cannot_be(self):
         self.refuses("--accumulate is 1; a pipeline needs 2 micro batches or more. hint: "
                      "--accumulate 4", "--mesh", "p=2")
