@@ -13,7 +13,7 @@ PAGE = ROOT / "docs/options.md"
 ROW = re.compile(r'RIDGE_OPTION\("([^"]+)", ([\w.]+), (\w+)\((.*?)\), (k\w+), (k\w+), (?:nullptr|"[^"]*"),\s*"((?:[^"\\]|\\.)*)"\)',
                  re.S)
 GROUPS = {"kModel": "Model", "kData": "Data", "kTraining": "Training", "kMachine": "Machine",
-          "kDevices": "Devices", "kRunFolder": "Run folder"}
+          "kCpu": "CPU", "kGpu": "GPU of this machine", "kDevices": "Devices", "kRunFolder": "Run folder"}
 ON_RESUME = {"kSame": "as it was", "kSameOrAuto": "as it was", "kTaken": "may change",
              "kTotal": "may change, but not below what is done",
              "kIgnored": "names the run"}

@@ -132,7 +132,7 @@ VerbBody AddBenchStep(CLI::App& app) {
   AddOptimizerFlags(app, verb->train);
   AddDevicesFlags(app, verb->train);
   AddOptions(app, verb->train, {"mesh", "shard", "shares", "wire", "overlap"});
-  AddGroup(app, verb->train, OptionGroup::kMachine);
+  AddMachineFlags(app, verb->train);
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);

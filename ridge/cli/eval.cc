@@ -172,15 +172,12 @@ Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
       RequireArgument(app, verb.model.Has("data"), "--data", "--data fashion-mnist"));
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_ASSIGN_OR_RETURN(const EvalRequest request, MakeRequest(verb));
-  const TrainOptions& given = verb.model.options;
-  RIDGE_ASSIGN_OR_RETURN(
-      const OpenedMachine opened,
-      OpenMachine({.device = verb.model.Has("device") ? given.device : request.model.device,
-                   .backend = verb.model.backend.value_or("cpu"),
-                   .threads = given.threads,
-                   .conv = verb.model.Has("conv") ? given.conv : request.model.conv,
-                   .host_kernels = !request.model.place.empty()},
-                  SayUnless(verb.output.quiet)));
+  MachineChoice choice = ChoiceOf(verb.model);
+  if (!verb.model.Has("device")) choice.device = request.model.device;
+  if (!verb.model.Has("conv")) choice.conv = request.model.conv;
+  choice.host_kernels = !request.model.place.empty();
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenMachine(choice, SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const EvalOutcome outcome, EvaluateRun(request, opened.machine));
   for (const std::string& warning : outcome.warnings) PrintWarning(warning);
   RIDGE_RETURN_IF_ERROR(WriteConfusion(verb, outcome.record));

@@ -18,10 +18,10 @@ constexpr size_t kManyOptions = 25;
 
 // In the order of the short help.
 constexpr std::string_view kEveryday[] = {
-    "data",     "data-size", "validation", "batch", "epochs",     "optimizer", "lr",
-    "schedule", "seed",      "threads",    "fit",   "out",        "resume",    "patience",
-    "among",    "deadline",  "budget",     "buy",   "frameworks", "why",       "html",
-    "json",     "config",    "quiet",      "help"};
+    "data",     "data-size", "validation", "batch",   "epochs", "optimizer",  "lr",
+    "schedule", "seed",      "device",     "threads", "fit",    "out",        "resume",
+    "patience", "among",     "deadline",   "budget",  "buy",    "frameworks", "why",
+    "html",     "json",      "config",     "quiet",   "help"};
 
 using Row = std::pair<std::string, std::string>;  // "--batch N", "Samples per step"
 

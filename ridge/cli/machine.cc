@@ -18,6 +18,7 @@
 #include "ridge/plan/hardware/planned_device.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/profile_store.h"
+#include "ridge/train/options/option_table.h"
 #include "ridge/train/options/options.h"
 
 namespace ridge::cli {
@@ -123,6 +124,21 @@ Status OpenHost(const MachineChoice& choice, OpenedMachine& opened) {
   return Status();
 }
 
+// The kernels of a GPU's host run one after the other, as its own do.
+bool IsForHost(const OptionInfo& option) { return option.key != "inter-op"; }
+
+// Whether the device reads what the user gave.
+Status CheckGiven(const MachineChoice& choice, bool is_gpu) {
+  Status status;
+  ForEachOption([&](const OptionInfo& option, auto) {
+    const bool other = option.group == (is_gpu ? OptionGroup::kCpu : OptionGroup::kGpu);
+    if (!other || !choice.given.contains(std::string(option.key))) return;
+    if (is_gpu && choice.host_kernels && IsForHost(option)) return;
+    if (status.ok()) status = OfAnotherDevice(option, choice.device);
+  });
+  return status;
+}
+
 Status LoadTimes(const MachineChoice& choice, Machine& machine) {
   if (choice.kernels != "tuned" || !choice.times || choice.backend != "cpu") return Status();
   RIDGE_ASSIGN_OR_RETURN(KernelTimes times,
@@ -144,7 +160,8 @@ MachineChoice ChoiceOf(const TrainFlags& flags) {
           .launch = flags.options.kernel_launch,
           .backend = flags.backend.value_or("cpu"),
           .threads = flags.options.threads,
-          .conv = flags.Has("conv") ? flags.options.conv : "direct"};
+          .conv = flags.Has("conv") ? flags.options.conv : "direct",
+          .given = GivenKeys(flags)};
 }
 
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
@@ -158,7 +175,8 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
           .conv = options.conv,
           .kernels = options.kernels,
           .tf32 = options.precision == "tf32",
-          .host_kernels = !options.place.empty()};
+          .host_kernels = !options.place.empty(),
+          .given = GivenKeys(flags)};
 }
 
 void OpenedMachine::PlanRanks(int64_t ranks) {
@@ -182,6 +200,7 @@ Result<std::optional<int>> GpuOrdinal(const std::string& flag, const std::string
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say) {
   RIDGE_ASSIGN_OR_RETURN(const std::optional<int> gpu, GpuOrdinal("--device", choice.device));
+  RIDGE_RETURN_IF_ERROR(CheckGiven(choice, gpu.has_value()));
   if (gpu) {
     if (choice.backend != "cpu") {
       return InvalidArgument(

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ridge/backend/backend.h"
@@ -30,6 +31,7 @@ struct MachineChoice {
   bool times = true;                // with tuned: those of this machine; else the caller has others
   bool counters = false;            // of a GPU, for Machine::counters
   bool host_kernels = false;        // beside a GPU's
+  std::set<std::string> given = {};  // keys of the options that the user gave
 };
 
 // The choice of these flags; with `options`, of a verb that plans a step.

@@ -23,6 +23,9 @@
 #include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
 #include "ridge/train/job/pipeline_job.h"
+#include "ridge/train/load/folder_options.h"
+#include "ridge/train/loop/read_loss_scaling.h"
+#include "ridge/train/options/option_table.h"
 
 namespace ridge::cli {
 namespace {
@@ -135,7 +138,8 @@ Result<std::string> WhyReport(const DevicePlan& plan, const PlanVerb& verb,
   if (what == kRules) return RulesReport(Summary(plan), terminal);
   if (what == kDeterminism) return DeterminismOf(plan, verb, terminal);
   const RewriteRules& rules = plan.opened.machine.query().rules();
-  if (what == kPrecision) return PrecisionReport(Summary(plan), rules, terminal);
+  if (what == kPrecision)
+    return PrecisionReport(Summary(plan), plan.run.job.operands, rules, terminal);
   if (what == kPadding) return PaddingReport(Summary(plan), rules, terminal);
   if (what == kLevers) return LeversReport(plan.run.job, plan.opened.machine, terminal);
   return WhyText(plan.run.job.program, what);
@@ -183,6 +187,17 @@ Status RunPipelinePlan(const PlanVerb& verb, const TrainOptions& options, const 
   return PrintPipelinePlan(options, mesh, verb.pipeline, opened.machine, verb.json, terminal);
 }
 
+// What a training on the mesh would refuse.
+Status CheckTraining(const PlanVerb& verb, const Mesh& mesh) {
+  TrainOptions options = verb.train.options;
+  options.mesh = MeshText(mesh);
+  options.shard = verb.mesh.shard.value_or("");
+  options.pipeline = verb.pipeline.value_or("");
+  RIDGE_RETURN_IF_ERROR(TakeModelFolder(options));
+  if (options.data.empty()) options.data = "synthetic";  // a plan needs none
+  return CheckOptions(options);
+}
+
 // One rank of a mesh, on a cluster or on one kind of device.
 Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   TrainOptions options = verb.train.options;
@@ -194,6 +209,7 @@ Result<int> RunMeshPlan(const PlanVerb& verb, const Terminal& terminal) {
   Mesh mesh;  // a composed layout has its own
   if (!composed) {
     RIDGE_ASSIGN_OR_RETURN(mesh, ParseMesh(*verb.mesh.mesh));
+    if (!verb.on) RIDGE_RETURN_IF_ERROR(CheckTraining(verb, mesh));
   }
   const bool has_stages = mesh.Find(kPipelineAxis) >= 0;
   if (options.offload != "none" && (composed || has_stages)) {
@@ -249,15 +265,15 @@ Status RunTeamPlan(const PlanVerb& verb, const std::vector<DeviceCount>& team,
 
 // Options of a GPU that is here.
 Status CheckPlannedGpu(const PlanVerb& verb) {
-  const std::pair<const char*, const char*> options[] = {{"device-memory", "--fit SIZE"},
-                                                         {"kernel-launch", "leave it out"}};
-  for (const auto& [option, hint] : options) {
-    if (!verb.on || !verb.train.Has(option)) continue;
-    return InvalidArgument(
-        fmt::format("--{} is of a GPU that is here, and --on plans for '{}'. hint: {}", option,
-                    *verb.on, hint));
-  }
-  return Status();
+  if (!verb.on) return Status();
+  Status status;
+  ForEachOption([&](const OptionInfo& option, auto) {
+    if (option.group != OptionGroup::kGpu || !verb.train.Has(option.key) || !status.ok()) return;
+    status = InvalidArgument(
+        fmt::format("--{} is of a GPU that is here, and --on plans for '{}'. hint: {}", option.key,
+                    *verb.on, option.key == "device-memory" ? "--fit SIZE" : "leave it out"));
+  });
+  return status;
 }
 
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
@@ -300,6 +316,8 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
                            PlanOn(device, verb, count, BatchOf(verb.train, count)));
     plans.push_back(std::move(plan));
   }
+  if (const std::string doubt = ConstantScaleDoubt(verb.train.options); !doubt.empty())
+    PrintWarning(doubt);
   RIDGE_RETURN_IF_ERROR(PrintPlans(plans, verb, terminal));
   for (const DevicePlan& plan : plans) {
     if (!plan.run.job.fits()) return ExplainRefusal(plan.run.job, plan.opened.machine);

@@ -98,7 +98,7 @@ VerbBody AddProfile(CLI::App& app) {
             "Rounds of one step with node times and one without (5 s of them)");
   AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");
   AddOptimizerFlags(app, verb->train);
-  AddGroup(app, verb->train, OptionGroup::kMachine);
+  AddMachineFlags(app, verb->train);
   AddText(app, "--trace", verb->trace, "FILE",
           "A timeline with the memory in use, for Perfetto (-: standard output)")
       ->group(kOutputGroup);

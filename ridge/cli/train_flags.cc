@@ -26,6 +26,10 @@ const char* GroupName(OptionGroup group) {
       return "Training";
     case OptionGroup::kMachine:
       return "Machine";
+    case OptionGroup::kCpu:
+      return "CPU";
+    case OptionGroup::kGpu:
+      return "GPU of this machine";
     case OptionGroup::kDevices:
       return "Devices";
     case OptionGroup::kRunFolder:
@@ -120,6 +124,11 @@ void AddGroup(CLI::App& app, TrainFlags& flags, OptionGroup group) {
   });
 }
 
+void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
+  for (const OptionGroup group : {OptionGroup::kMachine, OptionGroup::kCpu, OptionGroup::kGpu})
+    AddGroup(app, flags, group);
+}
+
 void AddModelArgument(CLI::App& app, TrainFlags& flags, const std::string& doc) {
   flags.app = &app;
   AddArgument(
@@ -130,9 +139,10 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   ForEachOption([&](const OptionInfo& option, auto) {
     if (option.key == "model") AddModelArgument(app, flags, std::string(option.doc));
   });
-  for (const OptionGroup group : {OptionGroup::kModel, OptionGroup::kData, OptionGroup::kTraining,
-                                  OptionGroup::kMachine, OptionGroup::kRunFolder})
+  for (const OptionGroup group : {OptionGroup::kModel, OptionGroup::kData, OptionGroup::kTraining})
     AddGroup(app, flags, group);
+  AddMachineFlags(app, flags);
+  AddGroup(app, flags, OptionGroup::kRunFolder);
   Exclude(app.get_option("--epochs"), app.get_option("--steps"));
 }
 

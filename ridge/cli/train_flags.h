@@ -63,6 +63,8 @@ void AddDevicesFlags(CLI::App& app, TrainFlags& flags, const std::string& doc = 
 int64_t BatchOf(const TrainFlags& flags, int64_t devices);
 // Every option of a group.
 void AddGroup(CLI::App& app, TrainFlags& flags, OptionGroup group);
+// Every option of the machine, of its CPU and its GPU.
+void AddMachineFlags(CLI::App& app, TrainFlags& flags);
 // MODEL alone.
 void AddModelArgument(CLI::App& app, TrainFlags& flags, const std::string& doc);
 // Where to run: --device, --backend, --threads, --conv.

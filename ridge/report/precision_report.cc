@@ -124,12 +124,16 @@ std::string ReasonsText(const Counted& counted, const Terminal& terminal) {
 
 }  // namespace
 
-std::string PrecisionReport(const PlanSummary& plan, const RewriteRules& rules,
+std::string PrecisionReport(const PlanSummary& plan, DType operands, const RewriteRules& rules,
                             const Terminal& terminal) {
   const Counted counted = CountNodes(plan, rules);
   std::string text = Styled("Precision", Style::kBold, terminal) + "  of the nodes of an update\n";
-  if (counted.narrow.count == 0)
+  const bool any = counted.narrow.count > 0;
+  if (!any && !Is16BitFloat(operands))
     return text + "  no node reads or writes 16 bits. hint: --precision bf16\n";
+  if (!any)
+    text +=
+        fmt::format("  --precision {}: no node reads or writes 16 bits\n\n", DTypeName(operands));
   text += SharesText(counted, terminal);
   if (counted.wide.count > 0) text += "\n" + ReasonsText(counted, terminal);
   return text;

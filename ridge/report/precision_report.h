@@ -9,8 +9,9 @@
 namespace ridge {
 
 // `ridge plan --why precision`: nodes and seconds of an update by what they read and write, then
-// the operators that stay f32, longest first.  `rules` are those of the plan's device.
-std::string PrecisionReport(const PlanSummary& plan, const RewriteRules& rules,
+// the operators that stay f32, longest first.  `operands` are the plan's, `rules` those of its
+// device.
+std::string PrecisionReport(const PlanSummary& plan, DType operands, const RewriteRules& rules,
                             const Terminal& terminal);
 
 }  // namespace ridge

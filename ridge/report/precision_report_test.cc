@@ -9,7 +9,9 @@
 namespace ridge {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16;
 
@@ -60,7 +62,7 @@ TEST_F(PrecisionReportTest, SaysWhatStaysF32AndWhy) {
             Node("t", "slice", {wide}, wide, 4e-4),
             Node("i", "cast", {{DType::kI64, {8}}}, {DType::kI32, {8}}, 1e-4)});
   EXPECT_EQ(
-      PrecisionReport(plan, rules_, Terminal{}),
+      PrecisionReport(plan, kBF16, rules_, Terminal{}),
       "Precision  of the nodes of an update\n"
       "  reads or writes  nodes     time   share\n"
       "  16 bits              1  6.00 ms  60.0 %\n"
@@ -80,15 +82,24 @@ TEST_F(PrecisionReportTest, AShortProductIsWorthNoCasts) {
   const PlanSummary plan =
       Plan({Node("y", "matmul", {{kF32, {64, 8}}, {kF32, {8, 64}}}, {kF32, {64, 64}}, 1e-3),
             Node("z", "cast", {{kF32, {8}}}, {kBF16, {8}}, 1e-3)});
-  EXPECT_THAT(PrecisionReport(plan, rules_, Terminal{}),
+  EXPECT_THAT(PrecisionReport(plan, kBF16, rules_, Terminal{}),
               HasSubstr("fewer than 48 FLOPs an element: casts would cost more than they save\n"));
 }
 
 TEST_F(PrecisionReportTest, ARunInF32HasNoReasons) {
   const TensorType wide{kF32, {4}};
-  EXPECT_EQ(PrecisionReport(Plan({Node("g", "gelu", {wide}, wide, 1e-3)}), rules_, Terminal{}),
-            "Precision  of the nodes of an update\n"
-            "  no node reads or writes 16 bits. hint: --precision bf16\n");
+  EXPECT_EQ(
+      PrecisionReport(Plan({Node("g", "gelu", {wide}, wide, 1e-3)}), kF32, rules_, Terminal{}),
+      "Precision  of the nodes of an update\n"
+      "  no node reads or writes 16 bits. hint: --precision bf16\n");
+}
+
+TEST_F(PrecisionReportTest, ARunIn16BitsThatNarrowsNothingSaysWhy) {
+  const TensorType wide{kF32, {4}};
+  EXPECT_THAT(
+      PrecisionReport(Plan({Node("g", "gelu", {wide}, wide, 1e-3)}), kBF16, rules_, Terminal{}),
+      AllOf(HasSubstr("\n  --precision bf16: no node reads or writes 16 bits\n\n"),
+            HasSubstr("its neighbours read and write f32\n"), Not(HasSubstr("hint"))));
 }
 
 class PaddingReportTest : public PrecisionReportTest {

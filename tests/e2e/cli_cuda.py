@@ -252,11 +252,15 @@ class Cuda(RidgeTest):
                              "hint: ridge devices"))
 
     def test_every_launch_trains_to_the_same_weights(self):
-        for launch in ("graph", "single", "sync"):
-            done = self.train("--device", "cuda", "--kernel-launch", launch, "--out", launch)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            same = self.ridge("compare", "graph", launch)
-            self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
+        gpt = "gpt:layers=1,hidden=16,heads=2,context=8,vocab=32"
+        for i, words in enumerate((["mlp:hidden=8,layers=1,inputs=12,classes=3"],
+                                   ["cnn:filters=4"], ["cnn:filters=4", "--precision", "bf16"],
+                                   [gpt, "--precision", "bf16"])):
+            for launch in ("graph", "single", "sync"):
+                with self.subTest(words, launch=launch):
+                    self.train_on_gpu(f"{launch}{i}", *words, "--batch", "4", "--kernel-launch", launch)
+                    same = self.ridge("compare", f"graph{i}", f"{launch}{i}")
+                    self.assertEqual(same.returncode, 0, same.stdout + same.stderr)
 
     def updates(self, *words):
         """Operators and numbers of a plan's nodes that update parameters."""
@@ -489,6 +493,32 @@ class Cuda(RidgeTest):
                  "--backend reference is of the CPU, and --device is 'cuda'. hint: --device cpu")):
             done = self.ridge("plan", "mlp", *words, env=FAKE_GPU)
             self.assertEqual((done.returncode, done.stderr), (2, f"ridge: {sentence}\n"))
+
+    def test_options_of_the_cpu_are_refused_beside_a_gpu_that_runs_all(self):
+        mlp = "mlp:hidden=8,layers=1,inputs=12,classes=3"
+        for option, value in ("conv", "direct"), ("intra-op", "1"), ("inter-op", "auto"):
+            sentence = f"--{option} is of the CPU, and --device is 'cuda'. hint: leave it out"
+            job = [mlp, "--batch", "4", "--device", "cuda", f"--{option}", value]
+            for verb in (["train", "--data", "synthetic", "--steps", "1", "--out", "run"], ["plan"], ["profile"],
+                         ["bench", "step", "--steps", "1"]):
+                done = self.ridge(*verb, *job, env=FAKE_GPU)
+                self.assertEqual((done.returncode, done.stderr), (2, f"ridge: {sentence}\n"), verb)
+            placed = self.ridge("plan", *job, "--place", "*=cpu", env=FAKE_GPU)
+            if option == "inter-op":  # the host's kernels run one after the other
+                self.assertEqual((placed.returncode, placed.stderr), (2, f"ridge: {sentence}\n"))
+            else:
+                self.assertEqual(placed.returncode, 0, placed.stderr)
+
+    def test_runs_keep_their_options_on_another_device(self):
+        self.assertEqual(self.train("--out", "cpu", "--conv", "direct").returncode, 0)
+        self.assertEqual(self.train("--out", "gpu", "--device", "cuda").returncode, 0)
+        for run in "cpu", "gpu":
+            words = ["eval", run, "--data", "synthetic", "--device", "cuda"]
+            self.ok(*words, env=FAKE_GPU)
+            done = self.ridge(*words, "--conv", "auto", env=FAKE_GPU)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, "ridge: --conv is of the CPU, and --device is 'cuda'. hint: leave it out\n"))
+        self.ok("train", "--resume", "gpu", "--steps", "5", env=FAKE_GPU)
 
     def test_inputs_that_no_step_reads_are_not_filled(self):
         self.write("net.ridge", "graph net\n"

@@ -113,14 +113,24 @@ class Ranks(RidgeTest):
     def test_what_cannot_be_is_refused(self):
         self.refused(6, "ridge: ranks 0 and 1 have one GPU, GPU-a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0. hint: as many "
                         "--devices as GPUs, and --device cuda without a number\n", 2, RIDGE_FAKE_CUDA_DEVICES="1")
-        self.refused(5, "--wire bf16 is for memory that the host reaches. hint: --wire f32\n", 2, "--wire", "bf16")
-        self.refused(5, "--overlap on exchanges on the host, which does not reach the memory of ", 2, "--overlap", "on")
 
-        done = self.ridge("train", *MLP, "--data", "synthetic", "--batch", "12", "--steps", "2", "--device", "cuda", "--mesh", "d=2",
-                          "--out", "refused", env=self.gpus)
-        self.assertEqual(done.returncode, 5, done.stderr)
-        self.assertIn("a --mesh exchanges on the host, which does not reach the memory of Test GPU 0. hint: --devices without "
-                      "--mesh\n", done.stderr)
+    def test_what_a_training_refuses_its_plan_refuses_too(self):
+        on_host = "exchanges on the host, which does not reach the memory of 'cuda'. hint: "
+        for words, text, planned in (
+                (["--devices", "2", "--wire", "bf16"],
+                 "--wire bf16 is for memory that the host reaches, and --device is 'cuda'. hint: --wire f32", True),
+                (["--mesh", "d=2"], f"--mesh d=2: a mesh {on_host}--devices 2 without --mesh", True),
+                (["--mesh", "p=2", "--accumulate", "4"], f"--mesh p=2: a mesh {on_host}--devices 2 without --mesh", True),
+                (["--devices", "2", "--overlap", "on"], f"--overlap on {on_host}--overlap off", False)):
+            with self.subTest(words):
+                job = [*MLP, "--data", "synthetic", "--batch", "12", "--device", "cuda", *words]
+                for verb in (["train", "--out", "refused"], *([["plan"]] if planned else [])):
+                    done = self.ridge(*verb, *job, env=self.gpus)
+                    self.assertEqual((done.returncode, done.stderr.splitlines()[-1]), (5, f"ridge: {text}"))
+                self.assertFalse(os.path.exists(self.path("refused")))
+        elsewhere = [*MLP, "--batch", "12", "--on", "h100-sxm"]
+        for words in (["--mesh", "d=2"], ["--mesh", "p=2", "--accumulate", "4"], ["--devices", "2", "--wire", "bf16"]):
+            self.ok("plan", *elsewhere, *words, env=self.gpus)
 
     def test_an_nccl_that_fails_ends_all_ranks_with_its_reason(self):
         for call, text in (("ncclGetUniqueId:1:2", "ncclGetUniqueId failed: unhandled system error (2)"),

@@ -149,6 +149,18 @@ class Mesh(RidgeTest):
         self.assertRegex(text, r"\n +0 \|0+1*\.*a+.*d+\|\n +1 \|\.+0+a+.*d+\.*\|\n")
         self.assertIn("bubble", text)
 
+    def test_a_plan_for_this_machine_refuses_what_a_training_refuses(self):
+        for words, text in (
+                (["--mesh", "d=2", "--precision", "f16"],
+                 "--precision f16: all gradients together decide on the loss scale, and a --mesh has parts of them. hint: "
+                 "--precision bf16"),
+                (["--mesh", "p=2"],
+                 "--accumulate is 1; a pipeline needs 2 micro batches or more. hint: --accumulate 4")):
+            for verb in (["plan"], ["train", "--data", "synthetic", "--out", "refused"]):
+                done = self.ridge(*verb, GPT, "--batch", "8", *words)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stderr, f"ridge: {text}\n", verb)
+
     def test_refuses_pipelines_that_cannot_be(self):
         self.refuses("--accumulate is 1; a pipeline needs 2 micro batches or more. hint: "
                      "--accumulate 4", "--mesh", "p=2")
@@ -156,7 +168,7 @@ class Mesh(RidgeTest):
                      "whose links are known. hint: --on dgx-h100", "--mesh", "p=2,d=2", "--accumulate", "4")
         self.refuses("--pipeline needs the axis p of --mesh. hint: --mesh p=4",
                      "--pipeline", "gpipe")
-        self.refuses("mesh d=2 is not p alone, whose stages --pipeline orders. hint: --mesh p=4",
+        self.refuses("--pipeline orders the stages of --mesh p=N; the mesh is d=2. hint: leave --pipeline out",
                      "--mesh", "d=2", "--pipeline", "gpipe")
         self.refuses("--pipeline is '2f2b'; it must be gpipe, 1f1b, interleaved:CHUNKS (2 to 64 a "
                      "device) or zero-bubble. hint: --pipeline 1f1b",

@@ -88,6 +88,7 @@ class Help(RidgeTest):
             self.assertIn(f"\nridge {verb} --help all lists all {count} options.\n", text)
             self.assertLess(len(re.findall(r"^  (?:-\w, )?--", text, re.MULTILINE)), 20)
             self.assertIn("--data SPEC", text)
+            self.assertIn("--device cpu|cuda[:N]", text)
             self.assertNotIn("--inter-op", text)
             self.assertIn("--inter-op", whole)
             for words in ([verb, "-h", "all"], ["help", verb, "all"], [verb, "help", "all"]):

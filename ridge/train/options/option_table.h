@@ -36,8 +36,18 @@ constexpr OptionValues Size() { return {.name = "SIZE", .size = true}; }
 constexpr OptionValues Switch() { return {}; }
 }  // namespace option_values
 
-// Of help, in its order.
-enum class OptionGroup { kNone, kModel, kData, kTraining, kMachine, kDevices, kRunFolder };
+// Of help, in its order.  Those of kCpu and kGpu are of one kind of device: refused beside another.
+enum class OptionGroup {
+  kNone,
+  kModel,
+  kData,
+  kTraining,
+  kMachine,
+  kCpu,
+  kGpu,  // that is here
+  kDevices,
+  kRunFolder
+};
 
 // What `--resume` does with a value that the user gives again.
 enum class OnResume {
@@ -56,6 +66,9 @@ struct OptionInfo {
   const char* lacking = nullptr;
   std::string_view doc;
 };
+
+// The refusal of an option of kCpu or kGpu beside --device `device`.
+Status OfAnotherDevice(const OptionInfo& option, const std::string& device);
 
 // Calls f(info, get) for every option; get(options) is its member, const or not.
 template <typename F>

@@ -126,13 +126,13 @@ Status CheckLossScale(const TrainOptions& o) {
 Status CheckGpuOptions(const TrainOptions& o) {
   RIDGE_RETURN_IF_ERROR(ParseDeviceMemory(o.device_memory).status());
   if (o.device != "cpu") return Status();
-  if (o.kernel_launch != "graph")
-    return InvalidArgument(
-        "--kernel-launch is of a GPU, and --device is 'cpu'. hint: --device cuda");
-  if (o.copy_stream != "on")
-    return InvalidArgument("--copy-stream is of a GPU, and --device is 'cpu'. hint: --device cuda");
-  if (o.device_memory.empty()) return Status();
-  return InvalidArgument("--device-memory is of a GPU, and --device is 'cpu'. hint: --fit SIZE");
+  const TrainOptions defaults;
+  Status status;
+  ForEachOption([&](const OptionInfo& option, auto get) {
+    if (option.group != OptionGroup::kGpu || get(o) == get(defaults)) return;
+    if (status.ok()) status = OfAnotherDevice(option, o.device);
+  });
+  return status;
 }
 
 Status CheckSlices(const TrainOptions& o) {
@@ -208,6 +208,30 @@ Status CheckMesh(const TrainOptions& o) {
   return Status();
 }
 
+// Of ranks with a GPU each, exchanges of another kind than the tree's in f32 are the host's.
+Status CheckGpuRanks(const TrainOptions& o) {
+  if (!IsGpu(o)) return Status();
+  const auto refuse = [](const std::string& text) { return Status(ErrorCode::kUnsupported, text); };
+  if (!o.mesh.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(const Mesh mesh, ParseMesh(o.mesh));
+    return refuse(
+        fmt::format("--mesh {}: a mesh exchanges on the host, which does not reach the memory of "
+                    "'{}'. hint: --devices {} without --mesh",
+                    MeshText(mesh), o.device, mesh.devices()));
+  }
+  if (o.wire != "f32") {
+    return refuse(
+        fmt::format("--wire {} is for memory that the host reaches, and --device is '{}'. hint: "
+                    "--wire f32",
+                    o.wire, o.device));
+  }
+  if (o.overlap != "on") return Status();
+  return refuse(
+      fmt::format("--overlap on exchanges on the host, which does not reach the memory of '{}'. "
+                  "hint: --overlap off",
+                  o.device));
+}
+
 Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
@@ -269,6 +293,15 @@ Status CheckModelOptions(const TrainOptions& o) {
 }
 
 }  // namespace
+
+Status OfAnotherDevice(const OptionInfo& option, const std::string& device) {
+  const bool of_cpu = option.group == OptionGroup::kCpu;
+  const char* hint = of_cpu                          ? "leave it out"
+                     : option.key == "device-memory" ? "--fit SIZE"
+                                                     : "--device cuda";
+  return InvalidArgument(fmt::format("--{} is of {}, and --device is '{}'. hint: {}", option.key,
+                                     of_cpu ? "the CPU" : "a GPU", device, hint));
+}
 
 bool IsGraphFile(const std::string& model) { return model.ends_with(".ridge"); }
 bool IsOnnxFile(const std::string& model) { return model.ends_with(".onnx"); }
@@ -563,6 +596,7 @@ Status CheckOptions(const TrainOptions& options) {
   RIDGE_RETURN_IF_ERROR(ParseFewer("--checkpoint-writers", options.checkpoint_writers).status());
   RIDGE_RETURN_IF_ERROR(ParseDevices(options.devices).status());
   RIDGE_RETURN_IF_ERROR(CheckMesh(options));
+  RIDGE_RETURN_IF_ERROR(CheckGpuRanks(options));
   RIDGE_RETURN_IF_ERROR(ParseShares(options.shares).status());
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (options.patience > 0 && options.validation.empty())

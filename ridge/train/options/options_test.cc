@@ -218,6 +218,29 @@ TEST(OptionsTest, WhatIsOfAGpuIsRefusedOnTheCpuAndTheOtherWayRound) {
             "parts of them. hint: --precision bf16");
 }
 
+TEST(OptionsTest, WhatRanksWithGpusDoNotExchangeIsRefused) {
+  const auto refusal = [](const char* mesh, const char* wire, const char* overlap) {
+    TrainOptions options = Valid();
+    options.device = "cuda";
+    options.mesh = mesh;
+    options.wire = wire;
+    options.overlap = overlap;
+    options.accumulate = 4;
+    const Status status = CheckOptions(options);
+    EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
+    return status.message();
+  };
+  const std::string on_host = "exchanges on the host, which does not reach the memory of 'cuda'. ";
+  EXPECT_EQ(refusal("d=2", "f32", "auto"),
+            "--mesh d=2: a mesh " + on_host + "hint: --devices 2 without --mesh");
+  EXPECT_EQ(refusal("p=4", "f32", "off"),
+            "--mesh p=4: a mesh " + on_host + "hint: --devices 4 without --mesh");
+  EXPECT_EQ(refusal("", "bf16", "auto"),
+            "--wire bf16 is for memory that the host reaches, and --device is 'cuda'. hint: --wire "
+            "f32");
+  EXPECT_EQ(refusal("", "f32", "on"), "--overlap on " + on_host + "hint: --overlap off");
+}
+
 TEST(OptionsTest, ALossScaleIsOfF16) {
   TrainOptions options = Valid();
   EXPECT_FALSE(LossScaleOf(options)->has_value());
