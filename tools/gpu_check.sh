@@ -15,6 +15,7 @@
 # record.json has results, bytes, targets, profiles and the device, for bench/results.
 #
 # It changes no setting of the GPU.  A part that fails stops no other; the exit code is that of all.
+# What does not fit into TIME_S=600 seconds is left out and said; PyTorch compiles for minutes.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
 if [ -x "$here/../../bin/ridge" ]; then
@@ -23,7 +24,8 @@ else
   cd "$here/.." || exit 1
   bin=build/${PRESET:-release}/bin peer_script=bench/peers/bench_gpu_torch.py out=${OUT:-build/gpu_check}
 fi
-MODELS=${MODELS-gpt2:8 bert_large:32 resnet50:256}
+MODELS=${MODELS-gpt2:8 gpt2:16 bert_large:32 resnet50:256}
+TIME_S=${TIME_S:-600}
 BYTES_OFF=${BYTES_OFF-0.02} STEP_OFF=${STEP_OFF-0.1} FIRST_STEP_S=${FIRST_STEP_S-5}
 TRAIN_STEPS=${TRAIN_STEPS:-100} STEPS=${STEPS:-30} PRECISION=${PRECISION:-bf16} PEER=${PEER-python3}
 export RIDGE_SOURCE_DIR=$PWD bin out STEPS TRAIN_STEPS PRECISION PEER BYTES_OFF STEP_OFF FIRST_STEP_S
@@ -31,9 +33,17 @@ failed=0
 mkdir -p "$out"
 : > "$out/summary"
 
+# Seconds for judging what is there.
+kept_s=20
+
 part() {  # LIMIT_S NAME COMMAND...
-  local limit=$1 name=$2 start=$SECONDS
+  local limit=$1 name=$2 start=$SECONDS left=$((TIME_S - SECONDS - kept_s))
   shift 2
+  if [ "$left" -lt 1 ]; then
+    echo "$name: not run, $TIME_S s are over (TIME_S)" | tee -a "$out/summary"
+    return
+  fi
+  [ "$left" -ge "$limit" ] || limit=$left
   timeout "$limit" bash -c '"$@"' part "$@" > "$out/$name.log" 2>&1
   local code=$?
   [ $code = 0 ] || failed=1
@@ -41,21 +51,22 @@ part() {  # LIMIT_S NAME COMMAND...
 }
 
 # Two runs, and one that ends half way and is resumed: the same parameters.
-twice() {
-  local model=$1 run
+twice() {  # STEPS MODEL WORDS...
+  local steps=$1 run
+  local words=(train "${@:2}" --data synthetic --device cuda -q)
   rm -rf "$out/first" "$out/second" "$out/resumed"
   for run in first second; do
-    "$bin/ridge" train "$model" --data synthetic --device cuda --steps "$STEPS" --out "$out/$run" -q || return 1
+    "$bin/ridge" "${words[@]}" --steps "$steps" --out "$out/$run" || return 1
   done
-  "$bin/ridge" train "$model" --data synthetic --device cuda --steps "$((STEPS / 2))" --out "$out/resumed" -q || return 1
-  "$bin/ridge" train --resume "$out/resumed" --steps "$STEPS" -q || return 1
+  "$bin/ridge" "${words[@]}" --steps "$((steps / 2))" --out "$out/resumed" || return 1
+  "$bin/ridge" train --resume "$out/resumed" --steps "$steps" -q || return 1
   grep -h parameters_sha256 "$out"/{first,second,resumed}/summary.json | sort | uniq -c | tee "$out/hashes"
   [ "$(wc -l < "$out/hashes")" = 1 ]
 }
 # A run that is killed after its first checkpoint and resumed: the parameters of one that was not.
-killed() {
-  local first=$((STEPS * 4))
-  local words=(train "$1" --data synthetic --device cuda --steps $((STEPS * 40)) --checkpoint-every "$first" --keep 10 -q)
+killed() {  # STEPS_TO_THE_CHECKPOINT MODEL WORDS...
+  local first=$1
+  local words=(train "${@:2}" --data synthetic --device cuda --steps $((first * 10)) --checkpoint-every "$first" --keep 2 -q)
   rm -rf "$out"/{whole,killed}
   "$bin/ridge" "${words[@]}" --out "$out/whole" || return 1
   "$bin/ridge" "${words[@]}" --out "$out/killed" &
@@ -66,6 +77,13 @@ killed() {
   [ -e "$out/killed/summary.json" ] && echo "it ended before it was killed"
   "$bin/ridge" train --resume "$out/killed" -q || return 1
   "$bin/ridge" compare "$out/whole" "$out/killed"
+}
+# The bits of a model's own libraries: cuDNN's, cuBLASLt's in 16 bits, channels-last.
+same_bits() {  # MODEL WORDS...
+  twice 6 "$@" && killed 4 "$@"
+  local code=$?
+  rm -rf "$out"/{first,second,resumed,whole,killed}
+  return $code
 }
 # The optimizer's state on the host: the same parameters.
 offloaded() {
@@ -121,8 +139,18 @@ trained() {  # NAME WORDS...
   "$bin/ridge" train "${@:2}" --data synthetic --device cuda --steps "$TRAIN_STEPS" --out "$out/train_$1" || return 1
   rm -rf "$out/train_$1/checkpoints"
 }
+# Why PyTorch can't be timed; nothing where it can.
+lacks_peer() {
+  [ -n "$PEER" ] || { echo "PEER names none"; return; }
+  "$PEER" -c '
+try:
+    import torch, torchvision, transformers
+    print("" if torch.cuda.is_available() else "its PyTorch finds no GPU")
+except ImportError as error:
+    print(error)' 2> "$out/peer.log" || echo "$PEER does not run"
+}
 
-export -f twice killed kept doctor trained offloaded placed ranks beside_cpu same_loss
+export -f same_bits twice killed kept doctor trained offloaded placed ranks beside_cpu same_loss
 
 if ! "$bin/ridge" plan mlp:hidden=8,layers=1 --device cuda > "$out/open.log" 2>&1; then
   tail -n 1 "$out/open.log"
@@ -130,7 +158,7 @@ if ! "$bin/ridge" plan mlp:hidden=8,layers=1 --device cuda > "$out/open.log" 2>&
   exit 6
 fi
 small=${SMALL:-gpt:vocab=64,context=32,hidden=64,layers=2,heads=4}
-rm -rf "$out"/{cpu,step_*.json,peer_*.log,train_*,profile_*.json}
+rm -rf "$out"/{cpu,promises.log,step_*.json,peer_*.log,train_*,profile_*.json}
 part 30 doctor doctor
 if [ -x "$bin/ridge_gpu_test" ]; then
   part 60 driver "$bin/ridge_gpu_test" --gtest_filter='Gpu*Test.*'
@@ -138,8 +166,8 @@ if [ -x "$bin/ridge_gpu_test" ]; then
 else
   echo "driver, kernels: not tested, an installed ridge has no tests" | tee -a "$out/summary"
 fi
-part 60 twice twice "$small"
-part 60 killed killed "$small"
+part 60 twice twice "$STEPS" "$small"
+part 60 killed killed $((STEPS * 4)) "$small"
 part 60 offloaded offloaded "$small"
 part 60 placed placed "$small"
 gpus=$("$bin/ridge" doctor | grep -c '^ *cuda:[0-9]')
@@ -155,14 +183,15 @@ for model in $MODELS; do
   name=${model/:/_}
   job=("${model%%:*}" --batch "${model##*:}" --precision "$PRECISION")
   step=("$bin/ridge" bench step "${job[@]}" --device cuda --json)
-  timed+=("$out/step_$name.json")
   part 60 "warm_$name" "${step[@]}" --steps 1  # its kernels are compiled
   part 60 "bench_$name" kept "step_$name.json" "${step[@]}" --steps "$STEPS"
+  [ ! -s "$out/step_$name.json" ] || timed+=("$out/step_$name.json")
   part 120 "train_$name" trained "$name" "${job[@]}"
+  part 120 "train_${name}_in_line" trained "${name}_in_line" "${job[@]}" --copy-stream off
   part 60 "profile_$name" kept "profile_$name.json" "$bin/ridge" profile "${job[@]}" --device cuda --json
 done
-part 20 promises python3 "$here/gpu_judge.py" promises "${timed[@]}"
-if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
+lacking=$(lacks_peer)
+if [ -z "$lacking" ]; then
   for model in $MODELS; do
     for mode in eager compile; do
       part 120 "peer_${model/:/_}_$mode" "$PEER" "$peer_script" "${model%%:*}" \
@@ -170,11 +199,19 @@ if [ -n "$PEER" ] && "$PEER" -c "import torch" 2> "$out/peer.log"; then
     done
   done
 else
-  echo "peer not available" | tee -a "$out/summary"
+  echo "peer not available: $lacking" | tee -a "$out/summary"
 fi
+for model in $MODELS; do
+  part 120 "bits_${model/:/_}" same_bits "${model%%:*}" --batch "${model##*:}" --precision "$PRECISION"
+done
+kept_s=-60
+[ ${#timed[@]} = 0 ] || part 20 promises python3 "$here/gpu_judge.py" promises "${timed[@]}"
 part 20 targets python3 "$here/gpu_judge.py" targets "$out"
 part 20 record python3 "$here/gpu_judge.py" record "$out"
-tail -n 3 "$out"/{kernels,twice,killed,offloaded,placed,ranks,beside_cpu}.log 2> "$out/none.log"
+if ! grep -q "run on cuDNN" "$out/open.log"; then
+  echo "no cuDNN: attention and convolutions ran on ridge's own kernels, so speeds are not those of its plans"
+fi
+tail -n 3 "$out"/{kernels,twice,killed,offloaded,placed,ranks,beside_cpu}.log "$out"/bits_*.log 2> "$out/none.log"
 tail -q -n 1 "$out"/step_*.json "$out"/peer_*.log 2> "$out/none.log"
-cat "$out"/{promises,targets,record}.log
+cat "$out"/{promises,targets,record}.log 2> "$out/none.log"
 exit $failed

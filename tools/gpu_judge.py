@@ -118,10 +118,11 @@ def targets_of(folder, name, step):
         mfu = step["flops_floor_s"] / (step["ms_med"] / 1e3)
         rows.append(row_of(step, "model FLOPs of the peak", f"at least {100 * MFU:g} %", mfu, f"{mfu:.1%}",
                            mfu >= MFU))
-    train = train_of(folder, f"train_{name}")
-    wait = None if train is None else train["input_wait"]
-    rows.append(row_of(step, "wait for input", f"below {100 * INPUT_WAIT:g} %", wait,
-                       "not measured" if wait is None else f"{wait:.1%}", wait is not None and wait < INPUT_WAIT))
+    for run, target in ((name, "wait for input"), (f"{name}_in_line", "wait for input, copies in line")):
+        train = train_of(folder, f"train_{run}")
+        wait = None if train is None else train["input_wait"]
+        rows.append(row_of(step, target, f"below {100 * INPUT_WAIT:g} %", wait,
+                           "not measured" if wait is None else f"{wait:.1%}", wait is not None and wait < INPUT_WAIT))
     first, most = step["first_step_s"], limit("FIRST_STEP_S", FIRST_STEP_S)
     return rows + [row_of(step, "first step, warm caches", f"below {most:g} s", first, f"{first:.2f} s",
                           first < most)]
@@ -188,7 +189,7 @@ def record_of(folder):
             "steps": list(steps.values()),
             "bytes": {name: byte_table(step) for name, step in steps.items()},
             "peers": [peer for name in steps for peer in peers_of(folder, name)],
-            "train": {name: train_of(folder, f"train_{name}") for name in steps},
+            "train": {run: train_of(folder, f"train_{run}") for name in steps for run in (name, f"{name}_in_line")},
             "profile": {name: profile_of(folder, name) for name in steps}}
 
 

@@ -5,13 +5,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import unittest
 
 from _ridge import FAKE_GPU, RIDGE, SOURCE, RidgeTest, environment
 
 SMALL = "mlp:hidden=8,layers=1,inputs=12,classes=3"
 PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "warm_mlp_8",
-         "bench_mlp_8", "train_mlp_8", "profile_mlp_8", "promises", "targets", "record"]
+         "bench_mlp_8", "train_mlp_8", "train_mlp_8_in_line", "profile_mlp_8", "bits_mlp_8", "promises", "targets",
+         "record"]
 
 
 class GpuCheck(RidgeTest):
@@ -57,6 +59,17 @@ class GpuCheck(RidgeTest):
         self.assertIsNotNone(record["train"]["mlp_8"]["input_wait"])
         self.assertTrue(record["profile"]["mlp_8"]["groups"])
 
+    def test_what_has_no_time_is_said_and_a_peer_that_can_not_run_has_its_reason(self):
+        for name in "torchvision", "transformers":
+            self.write(f"{name}.py", "")
+        for torch, why in (("import none_such", "No module named 'none_such'"),
+                           ("class cuda:\n    is_available = lambda: False", "its PyTorch finds no GPU")):
+            self.write("torch.py", torch)
+            done, codes = self.check(TIME_S="1", PEER=sys.executable, PYTHONPATH=self.folder)
+            self.assertEqual((done.returncode, codes), (0, {"targets": "0", "record": "0"}), done.stdout)
+            self.assertIn("\nkilled: not run, 1 s are over (TIME_S)\n", done.stdout)
+            self.assertIn(f"\npeer not available: {why}\n", done.stdout)
+
     def judge(self, *words, **limits):
         """What gpu_judge.py of the installed ridge says: its exit code and its lines."""
         done = subprocess.run(["python3", self.path("share/ridge/gpu_judge.py"), *words], cwd=self.folder,
@@ -93,6 +106,8 @@ class GpuCheck(RidgeTest):
         self.write("out/step_gpt2_8.json", json.dumps(self.told("gpt2", **told)))
         rows = [{"step": 50, "input_wait": 0.5}, {"step": 100, "input_wait": input_wait}]
         self.write("out/train_gpt2_8/metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        os.makedirs(self.path("out/train_gpt2_8_in_line"), exist_ok=True)
+        shutil.copy(self.path("out/train_gpt2_8/metrics.jsonl"), self.path("out/train_gpt2_8_in_line"))
         for mode, ms, mib in peers:
             peer = {"mode": mode, "ms_med": ms, "used_mb": mib}
             self.write(f"out/peer_gpt2_8_{mode}.log", f"a warning of PyTorch's\n{json.dumps(peer)}\n")
@@ -107,30 +122,35 @@ class GpuCheck(RidgeTest):
         return {target: verdict for target, verdict in words}, lines[-1]
 
     def test_each_target_is_met_or_missed_and_none_fails(self):
-        names = ["speed of the faster peer", "memory of the peer", "model FLOPs of the peak", "wait for input",
+        both = ["wait for input", "wait for input, copies in line"]
+        names = ["speed of the faster peer", "memory of the peer", "model FLOPs of the peak", both[0],
                  "first step, warm caches"]
         self.measured()
-        self.assertEqual(self.targets(), (dict.fromkeys(names, "met"), "5 targets met, 0 missed, 0 not known"))
+        self.assertEqual(self.targets(),
+                         (dict.fromkeys([*names, both[1]], "met"), "6 targets met, 0 missed, 0 not known"))
         for missed, told in zip(names, [{"peers": [("compile", 990, 1300)]}, {"peak_bytes": 1050 << 20},
                                         {"step_s": 1.06}, {"input_wait": 0.02}, {"first_step_s": 5.0}]):
             self.measured(**told)
             verdicts, last = self.targets()
             self.assertEqual([name for name in names if verdicts[name] != "met"], [missed])
-            self.assertEqual(last, "4 targets met, 1 missed, 0 not known")
+            self.assertEqual(verdicts[both[0]], verdicts[both[1]])
+            met, count = (4, 2) if missed == both[0] else (5, 1)
+            self.assertEqual(last, f"{met} targets met, {count} missed, 0 not known")
 
     def test_batches_of_a_model_are_judged_each_by_itself(self):
         self.measured()
         shutil.copy(self.path("out/step_gpt2_8.json"), self.path("out/step_gpt2_80.json"))
         text = self.judge("targets", "out")[1]
-        self.assertTrue(text.endswith("\n7 targets met, 0 missed, 3 not known\n"), text)
+        self.assertTrue(text.endswith("\n8 targets met, 0 missed, 4 not known\n"), text)
 
     def test_a_target_that_nothing_was_measured_of_says_why(self):
         self.measured(peers=())
-        os.remove(self.path("out/train_gpt2_8/metrics.jsonl"))
+        for run in "train_gpt2_8", "train_gpt2_8_in_line":
+            os.remove(self.path(f"out/{run}/metrics.jsonl"))
         verdicts, last = self.targets()
         self.assertEqual(list(verdicts.values()), ["peer not available", "peer not available", "met",
-                                                   "not measured", "met"])
-        self.assertEqual(last, "2 targets met, 0 missed, 3 not known")
+                                                   "not measured", "not measured", "met"])
+        self.assertEqual(last, "2 targets met, 0 missed, 4 not known")
         os.rename(self.path("out/step_gpt2_8.json"), self.path("out/step_bert_8.json"))
         self.assertEqual(self.targets()[0]["model FLOPs of the peak"], "not measured")
 
@@ -148,7 +168,7 @@ class GpuCheck(RidgeTest):
         self.assertEqual(record["parts"], {"doctor": {"exit": 0, "seconds": 1},
                                            "bench_gpt2_8": {"exit": 0, "seconds": 7}})
         self.assertEqual(record["bytes"]["gpt2_8"][1], {"part": "arena", "planned": 1, "measured": 1})
-        self.assertEqual([row["verdict"] for row in record["targets"]], ["met", "met", "missed", "met", "met"])
+        self.assertEqual([row["verdict"] for row in record["targets"]], ["met", "met", "missed", "met", "met", "met"])
         self.assertEqual([row["kept"] for row in record["promises"]], [True])
         self.assertEqual([peer["mode"] for peer in record["peers"]], ["compile", "eager"])
         self.assertEqual(record["train"]["gpt2_8"]["input_wait"], 0.01)
