@@ -91,10 +91,14 @@ Status JoinGpus(Communicator& ranks, const std::function<void(const std::string&
     return Status();
   }
   RIDGE_ASSIGN_OR_RETURN(const cuda::NcclId id, IdOfGroup(ranks, *nccl));
-  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<cuda::NcclGroup> group,
-                         cuda::NcclGroup::Join(*nccl, device, id, ranks.rank(), ranks.size()));
+  ranks.Name("join NCCL");
+  ranks.Enter(0);
+  Result<std::unique_ptr<cuda::NcclGroup>> group =
+      cuda::NcclGroup::Join(*nccl, device, id, ranks.rank(), ranks.size());
+  ranks.Leave();
+  RIDGE_RETURN_IF_ERROR(group.status());
   say(fmt::format("ranks exchange by NCCL {} ({})", nccl->version, nccl->path));
-  opened.gpu_ranks = RanksOfGroup(ranks, std::move(group), device.stream(0));
+  opened.gpu_ranks = RanksOfGroup(ranks, std::move(*group), device.stream(0));
   ranks.SetOfDeviceMemory(opened.gpu_ranks.get());
   return CountNccl(device, opened);
 }

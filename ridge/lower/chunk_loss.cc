@@ -131,6 +131,16 @@ class Region {
     });
   }
 
+  // Whether a part of a value from outside is a range of it, or of what it is a view of.
+  bool ShowsRanges(ValueId id, Cut cut) const {
+    if (cut.blocks == 1 || ExtentOf(graph_, id, cut.axis) == 1) return true;
+    const Node* view = graph_.producer(id, "reshape");
+    if (view == nullptr) return false;
+    const std::optional<Factor> factor = FactorOfOutput(graph_, *view, cut);
+    return factor && factor->extent % rows_ == 0 &&
+           ShowsRanges(view->inputs[0], InputCut(*factor, 0));
+  }
+
   int64_t rows() const { return rows_; }
   int64_t bytes() const { return graph_.type(logits_.value).bytes(); }
   const std::map<NodeId, Factor>& factors() const { return factors_; }
@@ -223,16 +233,6 @@ class Region {
       }
     }
     return true;
-  }
-
-  // Whether a part of a value from outside is a range of it, or of what it is a view of.
-  bool ShowsRanges(ValueId id, Cut cut) const {
-    if (cut.blocks == 1 || ExtentOf(graph_, id, cut.axis) == 1) return true;
-    const Node* view = graph_.producer(id, "reshape");
-    if (view == nullptr) return false;
-    const std::optional<Factor> factor = FactorOfOutput(graph_, *view, cut);
-    return factor && factor->extent % rows_ == 0 &&
-           ShowsRanges(view->inputs[0], InputCut(*factor, 0));
   }
 
   // Whether the chunks of a result that nodes outside read are it, one after the other.
@@ -376,11 +376,13 @@ class Chunker {
     return part;
   }
 
-  // A view is one of a chunk of what it shows, so that both are cut once.
+  // A view is one of a chunk of what it shows, where that has ranges too, so that both are cut
+  // once.
   Result<ValueId> MakePartOf(ValueId id, Cut cut) {
     if (const Node* view = graph_.producer(id, "reshape")) {
       const std::optional<Factor> factor = FactorOfOutput(graph_, *view, cut);
-      if (factor && factor->extent % chunks_ == 0) {
+      if (factor && factor->extent % chunks_ == 0 &&
+          region_.ShowsRanges(view->inputs[0], InputCut(*factor, 0))) {
         RIDGE_ASSIGN_OR_RETURN(const ValueId shown, PartOf(view->inputs[0], InputCut(*factor, 0)));
         return Make(*view, {shown}, cut.axis);
       }

@@ -232,6 +232,15 @@ TEST(ChunkLoss, CutsTokensWhereSamplesGiveTooManyChunks) {
   ExpectSame(ManySamples(), 67);  // samples
 }
 
+// Tokens of all samples are no range of the flat rows.
+TEST(ChunkLoss, CutsTokensOfAViewOfFlatRowsWhereTheyAreRanges) {
+  const std::string step =
+      Replaced(ManySamples(), "x = input f64[67,6,2]",
+               "flat = input f64[402,2]\n  x = reshape(flat, dims=[67, 6, 2])");
+  EXPECT_EQ(LogitsOf(step)->tokens, 6);
+  for (const int64_t chunks : {2, 3, 6, 67}) ExpectSame(step, chunks);
+}
+
 // A result of which no chunk is a range, a flat view of tokens that is computed, and labels by
 // tokens.
 TEST(ChunkLoss, LeavesTokensThatAreNoRanges) {

@@ -24,7 +24,7 @@ std::vector<KernelChoice> WorthTiming(const RecordedCandidates& candidates) {
   for (const KernelChoice& choice : candidates.choices) best = std::max(best, choice.efficiency);
   std::vector<KernelChoice> worth;
   for (const KernelChoice& choice : candidates.choices) {
-    if (choice.efficiency * kFarBehind >= best) worth.push_back(choice);
+    if (choice.efficiency * kFarBehind > best) worth.push_back(choice);
   }
   return worth;
 }
@@ -101,7 +101,9 @@ class Tuner {
     if (std::all_of(choices.begin(), choices.end(), known)) return false;
     RIDGE_ASSIGN_OR_RETURN(const std::vector<double> seconds,
                            TimeKernels(*machine_.backend, candidates.op, candidates.call, choices));
-    for (size_t i = 0; i < choices.size(); ++i) tuned_.kernel_s[choices[i].key] = seconds[i];
+    // What is known has decided for other models.
+    for (size_t i = 0; i < choices.size(); ++i)
+      tuned_.kernel_s.try_emplace(choices[i].key, seconds[i]);
     ++report_.calls;
     report_.kernels += static_cast<int64_t>(choices.size());
     return true;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kFewestRounds = 4;  // the first warms up
 constexpr int kMostRounds = 40;
-constexpr double kEnough_s = 0.02;  // of one kernel
-constexpr int kRunsOfAPlay = 16;
+constexpr double kEnough_s = 0.02;    // of one kernel
+constexpr int kMostRunsOfAPlay = 16;  // which together last kEnough_s at most
 
 // Offsets of the operands: one span for each, as large as the largest layout of the choices.
 class Operands {
@@ -104,18 +104,21 @@ class Stopwatch {
     }
     stream_.Record(*ends_);
     RIDGE_RETURN_IF_ERROR(stream_.Synchronize());
-    const double seconds = ends_->seconds() - begins_->seconds();
-    if (recording_ == nullptr && stream_.records()) RIDGE_RETURN_IF_ERROR(Keep());
+    const double end_s = ends_->seconds();  // the clock may move its origin for the later one
+    const double seconds = end_s - begins_->seconds();
+    if (recording_ == nullptr && stream_.records()) RIDGE_RETURN_IF_ERROR(Keep(seconds));
     return seconds;
   }
-  int runs() const { return recording_ == nullptr ? 1 : kRunsOfAPlay; }
+  int runs() const { return runs_; }
 
  private:
   Status Enqueue() { return operands_.Enqueue(kernel_, call_, stream_, base_); }
-  Status Keep() {
+  Status Keep(double run_s) {
+    const double most = run_s > 0 ? kEnough_s / run_s : kMostRunsOfAPlay;
+    runs_ = static_cast<int>(std::clamp<double>(most, 1, kMostRunsOfAPlay));
     stream_.BeginRecording();
     Status status;
-    for (int run = 0; status.ok() && run < kRunsOfAPlay; ++run) status = Enqueue();
+    for (int run = 0; status.ok() && run < runs_; ++run) status = Enqueue();
     Result<std::unique_ptr<Recording>> recording = stream_.EndRecording();
     RIDGE_RETURN_IF_ERROR(status);
     RIDGE_ASSIGN_OR_RETURN(recording_, std::move(recording));
@@ -129,7 +132,12 @@ class Stopwatch {
   std::byte* const base_;
   const std::unique_ptr<Event> begins_, ends_;
   std::unique_ptr<Recording> recording_;
+  int runs_ = 1;  // of the next round
 };
+
+Status Named(const KernelChoice& choice, const Status& status) {
+  return Status(status.code(), choice.kernel + ": " + status.message());
+}
 
 Result<std::vector<std::unique_ptr<Kernel>>> MakeKernels(Backend& backend, const OpDef* op,
                                                          const OpCall& call,
@@ -162,9 +170,10 @@ Result<std::vector<double>> TimeKernels(Backend& backend, const OpDef* op, const
     for (size_t k = 0; k < kernels.size(); ++k) {
       if (round >= kFewestRounds && spent[k] > kEnough_s) continue;
       const int runs = watches[k]->runs();
-      RIDGE_ASSIGN_OR_RETURN(const double seconds, watches[k]->Round());
-      spent[k] += seconds;
-      if (round > 0) least[k] = std::min(least[k], seconds / runs);
+      const Result<double> seconds = watches[k]->Round();
+      if (!seconds.ok()) return Named(choices[k], seconds.status());
+      spent[k] += *seconds;
+      if (round > 0) least[k] = std::min(least[k], *seconds / runs);
     }
   }
   return least;

@@ -37,12 +37,16 @@ int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
   return least + element * (g->batch * images + copies * weights);
 }
 
-constexpr double kHopper = 9, kBlackwell = 10;
+constexpr double kHopper = 9;
+
+// Of a data center: cuDNN's gradient of attention keeps scores on 12.x as on Ampere.
+bool IsBlackwell(double capability) { return capability >= 10 && capability < 11; }
+bool IsHopper(double capability) { return capability >= kHopper && capability < 10; }
 
 // What cuDNN 9.19.0 takes for attention of 16 bits, to the byte in every answer on record.
 int64_t CudnnAttention(double capability, const AttentionExtents& e) {
   constexpr int64_t kOnHopper = 256;
-  return capability >= kHopper && capability < kBlackwell && e.queries > 1 ? kOnHopper : 0;
+  return IsHopper(capability) && e.queries > 1 ? kOnHopper : 0;
 }
 
 // Of its deterministic gradient: a sum of each row in f32, before Blackwell all scores in 16 bits,
@@ -51,13 +55,13 @@ int64_t CudnnAttentionGrad(double capability, const AttentionExtents& e) {
   constexpr int64_t kTile = 64, kAlignment = 128;
   const int64_t heads = e.batch * e.heads;
   const int64_t sums = 4 * heads * e.queries;
-  const int64_t element = capability >= kBlackwell ? 4 : 2;
+  const int64_t element = IsBlackwell(capability) ? 4 : 2;
   const bool grouped = e.heads != e.kv_heads;
   const int64_t parts = grouped ? RoundUp(element * heads * e.keys * e.head_dim, kAlignment) +
                                       RoundUp(element * heads * e.keys * e.value_dim, kAlignment)
                                 : 0;
-  if (capability >= kBlackwell) return sums + parts + (grouped ? kAlignment : 0);
-  const int64_t key_tiles = capability >= kHopper ? 2 : 1;
+  if (IsBlackwell(capability)) return sums + parts + (grouped ? kAlignment : 0);
+  const int64_t key_tiles = IsHopper(capability) ? 2 : 1;
   const int64_t scores = 2 * heads * RoundUp(e.queries, kTile) * RoundUp(e.keys, key_tiles * kTile);
   return sums + scores + parts + key_tiles * kAlignment;
 }
@@ -66,7 +70,7 @@ int64_t CudnnAttentionGrad(double capability, const AttentionExtents& e) {
 int64_t AttentionGradBound(double capability, const OpCall& call) {
   const AttentionExtents e = ExtentsOf(call);
   const int64_t sums = 4 * e.batch * e.heads * e.queries;
-  return sums + (capability >= kBlackwell ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
+  return sums + (IsBlackwell(capability) ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
 }
 
 int64_t AttentionWorkspace(const OpDef& op, double capability, const OpCall& call) {
@@ -98,7 +102,7 @@ DeviceWorkspaces::DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv 
       capability_(ComputeCapability(hardware)),
       ask_(std::move(ask)) {}
 
-// The most that any library takes.
+// The most that any library takes; of attention in 16 bits what cuDNN takes.
 int64_t DeviceWorkspaces::Bound(const OpDef& op, const OpCall& call) const {
   if (op.name.starts_with("attention")) return AttentionWorkspace(op, capability_, call);
   switch (op.cost_class) {

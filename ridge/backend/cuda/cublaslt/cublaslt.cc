@@ -156,8 +156,9 @@ Result<std::vector<LtHeuristic>> LtDescriptors::Choose(LtHandle handle, const Lt
   RIDGE_RETURN_IF_ERROR(status);
   found.resize(static_cast<size_t>(count));
   const LtCode first = found.empty() ? LtCode::kNotSupported : found.front().state;
-  RIDGE_RETURN_IF_ERROR(library_->Check(first, "cublasLtMatmulAlgoGetHeuristic"));
   std::erase_if(found, [](const LtHeuristic& one) { return one.state != LtCode::kSuccess; });
+  if (found.empty())
+    RIDGE_RETURN_IF_ERROR(library_->Check(first, "cublasLtMatmulAlgoGetHeuristic"));
   return found;
 }
 

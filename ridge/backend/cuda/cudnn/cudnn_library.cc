@@ -135,12 +135,16 @@ class CudnnLibrary : public KernelLibrary {
     const Answer& answer = Ask(op, call, layout);
     const std::string name = std::string(kPrefix) + op.name;
     if (answer.plans.empty()) found.refusals.push_back({name, answer.refusal});
+    // Of the first one for all: which is taken without measured times does not depend on how many
+    // are offered.
+    const double extra_s =
+        !answer.plans.empty() && IsConv(op) ? CopySeconds(answer.plans[0]->workspace_bytes()) : 0;
     for (const std::shared_ptr<CudnnPlan>& plan : answer.plans) {
       KernelChoice choice = RowMajorChoice(op, call, KernelName(op, layout, *plan));
       choice.in_place.clear();
       if (layout == kChannelsLast) TakeChannelsLast(answer.asked, choice);
       choice.workspace_bytes = plan->workspace_bytes();
-      if (IsConv(op)) choice.extra_s = CopySeconds(choice.workspace_bytes);
+      choice.extra_s = extra_s;
       choice.key = choice.kernel + " " + CallKey(op, call);
       found.choices.push_back(std::move(choice));
     }
