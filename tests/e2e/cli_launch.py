@@ -142,9 +142,9 @@ class Supervised(RidgeTest):
 
     def test_restarts_without_progress_come_to_an_end(self):
         job = self.launch("--devices", "2", "--max-restarts", "1")
-        seen = []
+        seen = set()
         for _ in range(2):
-            self.kill_new_ranks(job, 2, seen)
+            seen = self.kill_a_rank_of_the_next_attempt(job, seen)
         said = self.ends(job, 1)
         self.assertRegex(said[-1], r"1 restart without a newer checkpoint are enough\. hint: --max-restarts$")
 
