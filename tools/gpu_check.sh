@@ -33,17 +33,18 @@ failed=0
 mkdir -p "$out"
 : > "$out/summary"
 
-# Seconds for judging what is there.
-kept_s=20
-
+# Runs in what is left of TIME_S; the last 20 s are for judging.
 part() {  # LIMIT_S NAME COMMAND...
-  local limit=$1 name=$2 start=$SECONDS left=$((TIME_S - SECONDS - kept_s))
-  shift 2
+  local left=$((TIME_S - SECONDS - 20))
   if [ "$left" -lt 1 ]; then
-    echo "$name: not run, $TIME_S s are over (TIME_S)" | tee -a "$out/summary"
-    return
+    echo "$2: not run, $TIME_S s are over (TIME_S)" | tee -a "$out/summary"
+  else
+    run_part $((left < $1 ? left : $1)) "${@:2}"
   fi
-  [ "$left" -ge "$limit" ] || limit=$left
+}
+run_part() {  # LIMIT_S NAME COMMAND...
+  local limit=$1 name=$2 start=$SECONDS
+  shift 2
   timeout "$limit" bash -c '"$@"' part "$@" > "$out/$name.log" 2>&1
   local code=$?
   [ $code = 0 ] || failed=1
@@ -66,7 +67,7 @@ twice() {  # STEPS MODEL WORDS...
 # A run that is killed after its first checkpoint and resumed: the parameters of one that was not.
 killed() {  # STEPS_TO_THE_CHECKPOINT MODEL WORDS...
   local first=$1
-  local words=(train "${@:2}" --data synthetic --device cuda --steps $((first * 10)) --checkpoint-every "$first" --keep 2 -q)
+  local words=(train "${@:2}" --data synthetic --device cuda --steps $((first * 10)) --checkpoint-every "$first" --keep 10 -q)
   rm -rf "$out"/{whole,killed}
   "$bin/ridge" "${words[@]}" --out "$out/whole" || return 1
   "$bin/ridge" "${words[@]}" --out "$out/killed" &
@@ -178,6 +179,9 @@ else
 fi
 part 60 beside_cpu beside_cpu "$small"
 part 120 bench_device kept bench_device.json "$bin/ridge" bench device --device cuda --dry-run --json
+for model in $MODELS; do
+  part 120 "bits_${model/:/_}" same_bits "${model%%:*}" --batch "${model##*:}" --precision "$PRECISION"
+done
 timed=()
 for model in $MODELS; do
   name=${model/:/_}
@@ -201,13 +205,9 @@ if [ -z "$lacking" ]; then
 else
   echo "peer not available: $lacking" | tee -a "$out/summary"
 fi
-for model in $MODELS; do
-  part 120 "bits_${model/:/_}" same_bits "${model%%:*}" --batch "${model##*:}" --precision "$PRECISION"
-done
-kept_s=-60
-[ ${#timed[@]} = 0 ] || part 20 promises python3 "$here/gpu_judge.py" promises "${timed[@]}"
-part 20 targets python3 "$here/gpu_judge.py" targets "$out"
-part 20 record python3 "$here/gpu_judge.py" record "$out"
+[ ${#timed[@]} = 0 ] || run_part 20 promises python3 "$here/gpu_judge.py" promises "${timed[@]}"
+run_part 20 targets python3 "$here/gpu_judge.py" targets "$out"
+run_part 20 record python3 "$here/gpu_judge.py" record "$out"
 if ! grep -q "run on cuDNN" "$out/open.log"; then
   echo "no cuDNN: attention and convolutions ran on ridge's own kernels, so speeds are not those of its plans"
 fi

@@ -1,7 +1,8 @@
 // Graphs of cuDNN: the functions of ridge/backend/cuda/cudnn/cudnn_abi.h.
 //
-// A question becomes a graph of cuDNN's frontend, and the first of cuDNN's own choices that obeys
-// the question, or the one that it asks for, becomes its plan.  The numbers of tensors in a graph are their slots + 1.
+// A question becomes a graph of cuDNN's frontend.  Its plan is the engine that the question names,
+// or the first of cuDNN's own choices that obeys the question.  The numbers of tensors in a graph
+// are their slots + 1.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
@@ -273,9 +274,11 @@ void Describe(const Plan& plan, int64_t most_workspace, RidgeCudnnAnswer& answer
 
 void OpenCudnn(const char* library, const char* runtime) {
   if (fe::cudnn_dlhandle != nullptr) return;
-  if (runtime != nullptr) (void)dlopen(runtime, RTLD_NOW | RTLD_GLOBAL);
-  // Else the frontend takes a libcudart of CUDA 12, where there is one.
-  if (runtime != nullptr) setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime, /*overwrite=*/0);
+  if (runtime != nullptr) {
+    (void)dlopen(runtime, RTLD_NOW | RTLD_GLOBAL);
+    // The frontend would prefer a libcudart of CUDA 12.
+    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime, /*overwrite=*/0);
+  }
   fe::cudnn_dlhandle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
   if (fe::cudnn_dlhandle == nullptr) Refuse(dlerror());
 }

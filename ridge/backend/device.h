@@ -26,6 +26,13 @@ class Event {
   virtual double seconds() const = 0;
 };
 
+// From one event to a later one of the same device.  The later one is read first: the device's
+// clock may move its origin for it, and then both times are from one origin.
+inline double SecondsBetween(const Event& begin, const Event& end) {
+  const double end_s = end.seconds();
+  return end_s - begin.seconds();
+}
+
 // One range of a device's addresses.
 class Memory {
  public:

@@ -49,7 +49,7 @@ class MemoryBench {
     RIDGE_RETURN_IF_ERROR(kernel.Enqueue(stream, buffers));
     stream.Record(*events_[1]);
     RIDGE_RETURN_IF_ERROR(stream.Synchronize());
-    return events_[1]->seconds() - events_[0]->seconds();
+    return SecondsBetween(*events_[0], *events_[1]);
   }
 
   Status Download(void* to, const std::byte* from, int64_t bytes) {

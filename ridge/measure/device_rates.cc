@@ -126,7 +126,7 @@ Result<double> LeastCopySeconds(Device& device, const F& copy, double budget_s) 
     copy();
     stream.Record(*end);
     RIDGE_RETURN_IF_ERROR(stream.Synchronize());
-    return end->seconds() - begin->seconds();
+    return SecondsBetween(*begin, *end);
   });
 }
 

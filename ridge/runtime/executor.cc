@@ -660,7 +660,7 @@ Status Executor::AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& 
   double sum_s = 0;
   for (const CompiledRegion& nodes : region.parts)
     sum_s += AddSeconds(compiled, nodes, coord, /*scale=*/0);
-  const double whole_s = region.ends->seconds() - region.begins->seconds();
+  const double whole_s = SecondsBetween(*region.begins, *region.ends);
   for (const CompiledRegion& nodes : region.parts)
     AddSeconds(compiled, nodes, coord, sum_s > 0 ? whole_s / sum_s : 0);
   return Status();

@@ -104,8 +104,7 @@ class Stopwatch {
     }
     stream_.Record(*ends_);
     RIDGE_RETURN_IF_ERROR(stream_.Synchronize());
-    const double end_s = ends_->seconds();  // the clock may move its origin for the later one
-    const double seconds = end_s - begins_->seconds();
+    const double seconds = SecondsBetween(*begins_, *ends_);
     if (recording_ == nullptr && stream_.records()) RIDGE_RETURN_IF_ERROR(Keep(seconds));
     return seconds;
   }

@@ -141,9 +141,7 @@ void Transfers::UploadInputs(int step, int slot) {
 }
 
 double Transfers::input_wait_s() const {
-  if (staging_ == nullptr) return 0;
-  const double end_s = inputs_end_->seconds();  // the clock may move its origin for the later one
-  return end_s - inputs_begin_->seconds();
+  return staging_ == nullptr ? 0 : SecondsBetween(*inputs_begin_, *inputs_end_);
 }
 
 void* Transfers::Input(const std::string& name, int slot) const {

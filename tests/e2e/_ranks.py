@@ -13,7 +13,8 @@ NAME = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
 def attempts(launcher):
-    """The ranks that a launcher started, by rank, of each process that it started them with; MPICH has a proxy between."""
+    """The ranks of each attempt of a launcher, by rank.  An attempt is the process, such as mpirun, that started them;
+    MPICH has a proxy between."""
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -40,7 +40,6 @@ class LossScale(WithOverflows):
                       "5.0e-01 are infinite in f16, whose largest number is 65504, and their "
                       "updates do not happen. hint: --loss-scale dynamic\n", done.stderr)
 
-    # Unfused: a relu that a library joins to its product makes 0 of NaN on some CPUs.
     def test_a_plan_doubts_a_constant_scale_as_the_training_does(self):
         words = ["plan", "mlp:hidden=8", "--precision", "f16", "--loss-scale", "64"]
         warning = ("ridge: warning: a loss scale of 64 is below 128: gradients below 9.3e-10 become 0 in f16. hint: "
@@ -50,6 +49,7 @@ class LossScale(WithOverflows):
             self.assertEqual((done.returncode, done.stderr), (0, warning), output)
         self.assertEqual(self.ridge(*words[:-1], "4096").stderr, "")
 
+    # Unfused: a relu that a library joins to its product makes 0 of NaN on some CPUs.
     def test_numbers_beyond_f16_end_the_run_and_name_the_way_out(self):
         x = [70000.0 if i == 64 else 0.5 for i in range(SAMPLES * 64)]
         write_npz(self.path("data.npz"),

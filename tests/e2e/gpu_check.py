@@ -11,8 +11,8 @@ import unittest
 from _ridge import FAKE_GPU, RIDGE, SOURCE, RidgeTest, environment
 
 SMALL = "mlp:hidden=8,layers=1,inputs=12,classes=3"
-PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "warm_mlp_8",
-         "bench_mlp_8", "train_mlp_8", "train_mlp_8_in_line", "profile_mlp_8", "bits_mlp_8", "promises", "targets",
+PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "bits_mlp_8",
+         "warm_mlp_8", "bench_mlp_8", "train_mlp_8", "train_mlp_8_in_line", "profile_mlp_8", "promises", "targets",
          "record"]
 
 

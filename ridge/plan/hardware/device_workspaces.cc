@@ -37,11 +37,9 @@ int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
   return least + element * (g->batch * images + copies * weights);
 }
 
-constexpr double kHopper = 9;
-
-// Of a data center: cuDNN's gradient of attention keeps scores on 12.x as on Ampere.
+bool IsHopper(double capability) { return capability >= 9 && capability < 10; }
+// Of data centers: on 12.x cuDNN's gradient of attention keeps scores, as on Ampere.
 bool IsBlackwell(double capability) { return capability >= 10 && capability < 11; }
-bool IsHopper(double capability) { return capability >= kHopper && capability < 10; }
 
 // What cuDNN 9.19.0 takes for attention of 16 bits, to the byte in every answer on record.
 int64_t CudnnAttention(double capability, const AttentionExtents& e) {

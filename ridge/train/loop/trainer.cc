@@ -587,8 +587,10 @@ Status TrainRun::CheckSame(const CheckpointState& now, const CheckpointState& th
   if (now.kernels_sha256 != then.kernels_sha256) {
     constexpr int64_t kMostBytes = 64 << 20;
     const Result<std::string> planned = ReadFile(folder_->File("plan.json"), kMostBytes);
-    const std::string plan = PlanToJson(SummarizeJob(job_, executor_->program()));
-    if (planned.ok()) other_kernel = FirstOtherKernel(plan, *planned);
+    if (planned.ok()) {
+      const std::string plan = PlanToJson(SummarizeJob(job_, executor_->program()));
+      other_kernel = FirstOtherKernel(plan, *planned);
+    }
   }
   const std::string difference = RunDifference(now, then, other_kernel);
   if (difference.empty()) return Status();
