@@ -33,7 +33,8 @@ TRAIN_STEPS=${TRAIN_STEPS:-100} STEPS=${STEPS:-30} PRECISION=${PRECISION:-bf16} 
 export RIDGE_SOURCE_DIR=$PWD bin out STEPS TRAIN_STEPS PRECISION PEER BYTES_OFF STEP_OFF FIRST_STEP_S
 failed=0
 mkdir -p "$out"
-rm -rf "$out"/{cpu,bits,*.log,*.json,train_*}
+rm -rf "$out"/{cpu,bits,train_*,ranks.log,promises.log,bits_*.log,peer_*.log}
+rm -f "$out"/{doctor,bench_device,record,step_*,profile_*}.json
 : > "$out/summary"
 
 # Seconds for judging what is there.
@@ -42,6 +43,7 @@ kept_s=20
 part() {  # LIMIT_S NAME COMMAND...
   local limit=$1 name=$2 start=$SECONDS left=$((TIME_S - SECONDS - kept_s)) cut=no
   shift 2
+  rm -f "$out/$name.log"
   if [ "$left" -lt 1 ]; then
     echo "$name: not run, $TIME_S s are over (TIME_S)" | tee -a "$out/summary"
     return
