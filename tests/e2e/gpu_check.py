@@ -12,7 +12,7 @@ from _ridge import FAKE_GPU, RIDGE, SOURCE, RidgeTest, environment
 
 SMALL = "mlp:hidden=8,layers=1,inputs=12,classes=3"
 PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bits_mlp_hidden_8_layers_1_8",
-         "bits_cnn_8", "warm_mlp_8", "bench_mlp_8", "train_mlp_8", "train_mlp_8_in_line", "profile_mlp_8",
+         "bits_cnn_image_8_2", "warm_mlp_8", "bench_mlp_8", "train_mlp_8", "train_mlp_8_in_line", "profile_mlp_8",
          "bench_device", "promises", "targets", "attributes", "record"]
 
 
@@ -27,7 +27,7 @@ class GpuCheck(RidgeTest):
 
     def check(self, **variables):
         """The exit code, and the parts' own by name."""
-        env = environment({**FAKE_GPU, "MODELS": "mlp:8", "BITS": "mlp:hidden=8,layers=1:8 cnn:8",
+        env = environment({**FAKE_GPU, "MODELS": "mlp:8", "BITS": "mlp:hidden=8,layers=1:8 cnn:image=8:2",
                            "SMALL": SMALL, "STEPS": "6",
                            "PRECISION": "f32", "PEER": "", "OUT": self.path("out"),
                            "STEP_OFF": "", "TRAIN_STEPS": "60", **variables})
@@ -47,9 +47,9 @@ class GpuCheck(RidgeTest):
         self.assertEqual(codes, {part: "0" for part in PARTS}, logs)
         self.assertEqual(list(codes), PARTS)  # what matters most comes first
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        for part in "killed", "bits_cnn_8":
+        for part in "killed", "bits_cnn_image_8_2":
             self.assertRegex(self.log(part), r"\nequal: ")
-        self.assertRegex(self.log("bits_cnn_8"), r"(?m)^ +3 +\"parameters_sha256\"")
+        self.assertRegex(self.log("bits_cnn_image_8_2"), r"(?m)^ +3 +\"parameters_sha256\"")
         self.assertRegex(self.log("promises"), r"^mlp 8: \d+ MiB, planned [+-]\d\.\d%, proven; .* ms a step, "
                                                r"planned .*%\n$")
         self.assertEqual(self.read_json("out/bench_device.json")["name"], "Test GPU 0")
@@ -80,7 +80,7 @@ class GpuCheck(RidgeTest):
             self.assertIn("\nkilled: not run, 1 s are over (TIME_S)\n", done.stdout)
             self.assertIn(f"\npeer not available: {why}\n", done.stdout)
             why_not = self.read_json("out/record.json")["not_run"]
-            self.assertEqual((why_not["bits_cnn_8"], why_not["peer"]), ("1 s are over (TIME_S)", why))
+            self.assertEqual((why_not["bits_cnn_image_8_2"], why_not["peer"]), ("1 s are over (TIME_S)", why))
         self.write("torch.py", "class cuda:\n    is_available = lambda: True")
         for name in "torchvision", "transformers":
             os.rename(self.path(f"{name}.py"), self.path("away"))
