@@ -5,6 +5,7 @@ install(FILES LICENSE DESTINATION share/doc/ridge)
 # What a GPU can tell, with the program of PyTorch beside which it is timed.
 install(PROGRAMS tools/gpu_check.sh tools/gpu_judge.py DESTINATION share/ridge)
 install(FILES bench/peers/bench_gpu_torch.py DESTINATION share/ridge)
+install(DIRECTORY plugins/cudnn/devices DESTINATION share/ridge)
 
 if(TARGET ridge)
   set_target_properties(ridge PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ridge")

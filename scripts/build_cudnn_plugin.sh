@@ -14,6 +14,12 @@ to=${1:-build/release/bin/libridge_cudnn.so}
 folder=build/deps/cudnn
 toolkit=/usr/local/cuda/include
 
+fail() {
+  echo "build_cudnn_plugin: cuDNN's headers are missing, and $1 could not be downloaded. hint: make the Python package \
+index reachable, or put the wheels of scripts/requirements-cudnn.txt into a folder and set PIP_FIND_LINKS to it" >&2
+  exit 1
+}
+
 download_frontend() {
   local pip=(python3 -m pip)
   if ! "${pip[@]}" --version >/dev/null 2>&1; then
@@ -25,13 +31,17 @@ download_frontend() {
   "${pip[@]}" download --quiet --no-deps --require-hashes --only-binary=:all: \
     --implementation cp --python-version 3.11 --abi cp311 --platform manylinux_2_28_x86_64 \
     --platform manylinux_2_27_x86_64 --dest "$folder/wheels" \
-    --requirement "$folder/wheels/frontend.txt"
+    --requirement "$folder/wheels/frontend.txt" || fail "the wheel nvidia-cudnn-frontend (11 MB)"
   python3 -m zipfile --extract "$folder"/wheels/nvidia_cudnn_frontend-*.whl "$folder"
   rm -rf "$folder/wheels"
 }
 
 if [[ ! -f $folder/include/cudnn_frontend.h ]]; then
-  if [[ -f $toolkit/cudnn.h ]]; then download_frontend; else scripts/build_cudnn_ask.sh; fi
+  if [[ -f $toolkit/cudnn.h && -f $toolkit/cuda_runtime_api.h ]]; then
+    download_frontend
+  else
+    scripts/build_cudnn_ask.sh || fail "the wheels that have them (380 MB)"
+  fi
 fi
 if [[ $to == --headers ]]; then
   echo "build_cudnn_plugin: headers are in $folder"

@@ -3,6 +3,7 @@
 
   gpu_judge.py promises FILE...  plans against measurements; exit 1 where one is not kept
   gpu_judge.py targets FOLDER    each target: met, missed, or why nobody knows
+  gpu_judge.py attributes FOLDER what the driver says of the GPU, where the file that describes it differs
   gpu_judge.py record FOLDER     all of it as FOLDER/record.json, for bench/results
 
 FOLDER has what the check wrote: step_NAME.json of `ridge bench step`, train_NAME of `ridge train`,
@@ -18,6 +19,13 @@ import time
 
 SPEED, MEMORY, MFU, INPUT_WAIT, FIRST_STEP_S = 1.0, 0.8, 0.4, 0.02, 5.0
 BYTES_OF = ("context", "arena", "kernels", "graphs", "staging")
+PEER_SPEED, MODEL_FLOPS = "speed of the faster peer", "model FLOPs of the peak"
+
+# Files that describe GPUs: beside this program, or in its source tree.
+HERE = os.path.dirname(os.path.abspath(__file__))
+DEVICES = (os.path.join(HERE, "devices"), os.path.join(HERE, "../plugins/cudnn/devices"))
+# Of a machine, not of a kind of GPU.
+OF_MACHINE = ("cudaDeviceId", "driverVer", "pciDeviceId", "isTccDriver")
 
 
 def limit(name, otherwise):
@@ -94,14 +102,40 @@ def row_of(step, target, wanted, measured, text, met):
             "measured": measured, "text": "-" if measured is None else text, "verdict": verdict}
 
 
-def beside_peer(step, peers):
+def summary_of(folder):
+    try:
+        with open(os.path.join(folder, "summary"), encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def not_run(folder):
+    """Why, of each part that has no result, of the peer and of cuDNN."""
+    summary = summary_of(folder)
+    why = dict(re.findall(r"^(\S.*?): not run, (.*)$", summary, re.MULTILINE))
+    for name, line in (("peer", r"^peer not available: (.*)$"), ("cuDNN", r"^no cuDNN: (.*)$")):
+        why.update({name: text for text in re.findall(line, summary, re.MULTILINE)})
+    return why
+
+
+def lacks_peer(folder, name):
+    why = not_run(folder)
+    if "peer" in why:
+        return "peer not available"
+    return "peer not run" if f"peer_{name}_eager" in why else "peer failed"
+
+
+def beside_peer(folder, name, step):
     speed, memory = f"at least {SPEED} x", f"at most {MEMORY} x"
+    peers = peers_of(folder, name)
     if not peers:
-        return [row_of(step, "speed of the faster peer", speed, None, "peer not available", False),
-                row_of(step, "memory of the peer", memory, None, "peer not available", False)]
+        why = lacks_peer(folder, name)
+        return [row_of(step, PEER_SPEED, speed, None, why, False),
+                row_of(step, "memory of the peer", memory, None, why, False)]
     peer = min(peers, key=lambda told: told["ms_med"])
     faster = peer["ms_med"] / step["ms_med"]
-    rows = [row_of(step, "speed of the faster peer", speed, faster,
+    rows = [row_of(step, PEER_SPEED, speed, faster,
                    f"{faster:.2f} x: {step['ms_med']:.3g} ms, {peer['mode']} {peer['ms_med']:.3g} ms",
                    faster >= SPEED)]
     mib = step["measured"]["peak_bytes"] / 2**20
@@ -113,11 +147,7 @@ def beside_peer(step, peers):
 
 def targets_of(folder, name, step):
     """The rows of one model, which has the files of this name."""
-    rows = beside_peer(step, peers_of(folder, name))
-    if name.startswith("gpt2"):
-        mfu = step["flops_floor_s"] / (step["ms_med"] / 1e3)
-        rows.append(row_of(step, "model FLOPs of the peak", f"at least {100 * MFU:g} %", mfu, f"{mfu:.1%}",
-                           mfu >= MFU))
+    rows = beside_peer(folder, name, step)
     for run, target in ((name, "wait for input"), (f"{name}_in_line", "wait for input, copies in line")):
         train = train_of(folder, f"train_{run}")
         wait = None if train is None else train["input_wait"]
@@ -135,11 +165,27 @@ def steps_of(folder):
     return {name: step for name, step in told.items() if step is not None}
 
 
+def flops_row(steps):
+    """GPT-2's best batch is judged; the others are told."""
+    wanted = f"at least {100 * MFU:g} %"
+    told = [(step["flops_floor_s"] / (step["ms_med"] / 1e3), step)
+            for name, step in steps.items() if name.startswith("gpt2_")]
+    if not told:
+        return row_of({"model": "gpt2", "batch": None}, MODEL_FLOPS, wanted, None, "not measured", False)
+    told.sort(key=lambda pair: -pair[0])
+    best, step = told[0]
+    others = "".join(f"; batch {step['batch']}: {mfu:.1%}" for mfu, step in told[1:])
+    return row_of(step, MODEL_FLOPS, wanted, best, f"{best:.1%}{others}", best >= MFU)
+
+
 def all_targets(folder):
-    rows = [row for name, step in steps_of(folder).items() for row in targets_of(folder, name, step)]
-    if not any(row["target"].startswith("model FLOPs") for row in rows):
-        gpt2 = {"model": "gpt2", "batch": None}
-        rows.append(row_of(gpt2, "model FLOPs of the peak", f"at least {100 * MFU:g} %", None, "not measured", False))
+    steps = steps_of(folder)
+    rows = [row for name, step in steps.items() for row in targets_of(folder, name, step)]
+    rows.append(flops_row(steps))
+    if "cuDNN" in not_run(folder):
+        for row in rows:
+            if row["target"] in (PEER_SPEED, MODEL_FLOPS) and row["measured"] is not None:
+                row["verdict"] = "not judged: no cuDNN"
     return rows
 
 
@@ -163,8 +209,7 @@ def byte_table(step):
 
 
 def parts_of(folder):
-    with open(os.path.join(folder, "summary"), encoding="utf-8") as file:
-        found = re.findall(r"^(\S+): exit (\d+), (\d+) s$", file.read(), re.MULTILINE)
+    found = re.findall(r"^(\S+): exit (\d+), (\d+) s$", summary_of(folder), re.MULTILINE)
     return {part: {"exit": int(code), "seconds": int(seconds)} for part, code, seconds in found}
 
 
@@ -176,6 +221,32 @@ def profile_of(folder, name):
     return profile
 
 
+def attributes_of(folder):
+    """Of the first GPU, in the form of a file that describes one; None where nobody asked."""
+    cuda = (read(os.path.join(folder, "doctor.json")) or {}).get("cuda") or {}
+    devices = (cuda.get("answer") or {}).get("devices") or [{}]
+    return devices[0].get("properties")
+
+
+def print_attributes(told, folders=DEVICES):
+    """A line for each that differs from the file of this GPU's name."""
+    if told is None:
+        print("attributes of the GPU: not measured")
+        return
+    name = told["deviceName"]
+    for file in sorted(file for folder in folders for file in glob.glob(os.path.join(folder, "*.json"))):
+        stated = read(file) or {}
+        if stated.get("deviceName") == name:
+            break
+    else:
+        print(f"attributes of the GPU: no file of devices/ describes {name}")
+        return
+    off = [key for key in stated if key not in OF_MACHINE and told.get(key) != stated[key]]
+    for key in off:
+        print(f"{key} of {name}: {told.get(key)}, {os.path.basename(file)} has {stated[key]}")
+    print(f"attributes of {name}: {len(off)} of {len(stated) - len(OF_MACHINE)} differ from {os.path.basename(file)}")
+
+
 def record_of(folder):
     steps = steps_of(folder)
     doctor = read(os.path.join(folder, "doctor.json")) or {}
@@ -184,7 +255,8 @@ def record_of(folder):
     return {"what": "tools/gpu_check.sh", "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": {name: doctor.get(name) for name in ("ridge", "system", "cpu", "cuda")},
             "libraries": run.get("libraries", []), "library_paths": run.get("library_paths", []),
-            "device": read(os.path.join(folder, "bench_device.json")), "parts": parts_of(folder),
+            "device": read(os.path.join(folder, "bench_device.json")), "attributes": attributes_of(folder),
+            "parts": parts_of(folder), "not_run": not_run(folder),
             "targets": all_targets(folder), "promises": [promise(step) for step in steps.values()],
             "steps": list(steps.values()),
             "bytes": {name: byte_table(step) for name, step in steps.items()},
@@ -198,6 +270,8 @@ def main(what, *words):
         return judge_promises(words)
     if what == "targets":
         print_targets(all_targets(words[0]))
+    if what == "attributes":
+        print_attributes(attributes_of(words[0]))
     if what == "record":
         name = os.path.join(words[0], "record.json")
         with open(name, "w", encoding="utf-8") as file:

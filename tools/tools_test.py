@@ -8,8 +8,10 @@ import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -234,6 +236,17 @@ class MakeDist(unittest.TestCase):
     def test_the_wheels_tag_names_the_oldest_glibc(self):
         self.assertEqual(make_dist.wheel_name("0.1.0", (2, 34)),
                          "ridge-0.1.0-py3-none-manylinux_2_34_x86_64")
+
+    def test_tarball_and_wheel_hold_the_plug_in_of_cudnn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prefix, out = pathlib.Path(folder) / "root", pathlib.Path(folder)
+            for name in make_dist.MUST_HAVE:
+                (prefix / name).parent.mkdir(parents=True, exist_ok=True)
+                (prefix / name).write_bytes(b"\x7fELF")
+            with tarfile.open(make_dist.write_tarball(prefix, "0.1.0", out)) as archive:
+                self.assertIn("ridge-0.1.0-linux-x86_64/lib/ridge/libridge_cudnn.so", archive.getnames())
+            with zipfile.ZipFile(make_dist.write_wheel(prefix, "0.1.0", (2, 34), out)) as archive:
+                self.assertIn("ridge-0.1.0.data/data/lib/ridge/libridge_cudnn.so", archive.namelist())
 
     def test_a_prefix_without_the_plug_in_of_cudnn_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:

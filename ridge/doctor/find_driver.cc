@@ -18,6 +18,35 @@ namespace {
 
 constexpr int kMostSeconds = 10;
 
+Probe::CudaProperties PropertiesOf(const cuda::Driver& driver, int ordinal,
+                                   const cuda::GpuFacts& gpu) {
+  using enum cuda::DeviceAttribute;
+  const auto of = [&](cuda::DeviceAttribute which) { return AttributeOf(driver, ordinal, which); };
+  return {.device_id = ordinal,
+          .pci_device_id = of(kPciDevice),
+          .driver_version = driver.version,
+          .tcc_driver = of(kTccDriver),
+          .name = gpu.name,
+          .architecture = 100 * gpu.major + 10 * gpu.minor,
+          .sms = of(kMultiprocessors),
+          .sm_clock_khz = of(kClockKhz),
+          .memory_clock_khz = of(kMemoryClockKhz),
+          .memory_bytes = gpu.memory_bytes,
+          .l2_bytes = of(kL2Bytes),
+          .most_block = {of(kMostBlockX), of(kMostBlockY), of(kMostBlockZ)},
+          .most_grid = {of(kMostGridX), of(kMostGridY), of(kMostGridZ)},
+          .warp_threads = of(kWarpThreads),
+          .most_threads_of_block = of(kMostThreadsOfBlock),
+          .most_threads_of_sm = of(kMostThreads),
+          .most_blocks_of_sm = of(kMostBlocks),
+          .registers_of_block = of(kRegistersOfBlock),
+          .registers_of_sm = of(kRegisters),
+          .shared_bytes_of_block = of(kSharedBytesOfBlock),
+          .most_shared_bytes_of_block = of(kMostSharedBytesOfBlock),
+          .reserved_shared_bytes_of_block = of(kReservedSharedBytesOfBlock),
+          .cooperative_launch = of(kCooperativeLaunch)};
+}
+
 Probe::CudaAnswer Ask() {
   Probe::CudaAnswer answer;
   const Result<cuda::Driver> driver = cuda::LoadDriver();
@@ -30,9 +59,9 @@ Probe::CudaAnswer Ask() {
   const Result<std::vector<cuda::GpuFacts>> gpus = cuda::ListGpus(*driver);
   if (!gpus.ok()) answer.failure = gpus.status().message();
   if (!gpus.ok()) return answer;
-  for (const cuda::GpuFacts& gpu : *gpus) {
-    answer.devices.push_back(
-        {gpu.name, fmt::format("{}.{}", gpu.major, gpu.minor), gpu.memory_bytes, gpu.uuid});
+  for (int ordinal = 0; const cuda::GpuFacts& gpu : *gpus) {
+    answer.devices.push_back({gpu.name, fmt::format("{}.{}", gpu.major, gpu.minor),
+                              gpu.memory_bytes, gpu.uuid, PropertiesOf(*driver, ordinal++, gpu)});
   }
   return answer;
 }

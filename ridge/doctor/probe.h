@@ -57,12 +57,26 @@ struct Probe {
   struct Library {
     std::string version, path;
   };
+  // What cuDNN's description of a GPU has (plugins/cudnn/devices/*.json), as the driver answers. 0:
+  // it does not know.  "sm" is a multiprocessor.
+  struct CudaProperties {
+    int64_t device_id = 0, pci_device_id = 0, driver_version = 0, tcc_driver = 0;
+    std::string name;
+    int64_t architecture = 0;  // 900 is 9.0
+    int64_t sms = 0, sm_clock_khz = 0, memory_clock_khz = 0, memory_bytes = 0, l2_bytes = 0;
+    std::vector<int64_t> most_block, most_grid;  // x, y, z
+    int64_t warp_threads = 0, most_threads_of_block = 0, most_threads_of_sm = 0;
+    int64_t most_blocks_of_sm = 0, registers_of_block = 0, registers_of_sm = 0;
+    int64_t shared_bytes_of_block = 0, most_shared_bytes_of_block = 0;
+    int64_t reserved_shared_bytes_of_block = 0, cooperative_launch = 0;
+  };
   // A GPU as programs see it.
   struct CudaDevice {
     std::string name;
     std::string architecture;  // "9.0"
     int64_t memory_bytes = 0;
     std::string uuid;  // "GPU-6b2f0c4e-..."
+    CudaProperties properties = {};
   };
   // What libcuda answers a program with this environment.
   struct CudaAnswer {

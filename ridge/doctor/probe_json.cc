@@ -41,10 +41,26 @@ template <typename V>
 void Fields(V& v, Probe::Library& r) {
   v("version", r.version), v("path", r.path);
 }
+// Under cuDNN's names.
+template <typename V>
+void Fields(V& v, Probe::CudaProperties& r) {
+  v("cudaDeviceId", r.device_id), v("deviceName", r.name), v("deviceVer", r.architecture);
+  v("driverVer", r.driver_version), v("isTccDriver", r.tcc_driver), v("l2CacheSize", r.l2_bytes);
+  v("maxBlockSize", r.most_block), v("maxCtasPerSM", r.most_blocks_of_sm);
+  v("maxGridSize", r.most_grid), v("maxRegistersPerSM", r.registers_of_sm);
+  v("maxSharedMemoryPerBlock", r.shared_bytes_of_block);
+  v("maxSharedMemoryPerBlockOptin", r.most_shared_bytes_of_block);
+  v("maxThreadsPerBlock", r.most_threads_of_block), v("maxThreadsPerSM", r.most_threads_of_sm);
+  v("memClockRateKHz", r.memory_clock_khz), v("multiProcessorCount", r.sms);
+  v("pciDeviceId", r.pci_device_id), v("regsPerBlock", r.registers_of_block);
+  v("reservedSharedMemoryPerBlock", r.reserved_shared_bytes_of_block);
+  v("smClockRateKHz", r.sm_clock_khz), v("supportCoopLaunch", r.cooperative_launch);
+  v("totalGlobalMem", r.memory_bytes), v("warpSize", r.warp_threads);
+}
 template <typename V>
 void Fields(V& v, Probe::CudaDevice& r) {
   v("name", r.name), v("architecture", r.architecture), v("memory_bytes", r.memory_bytes);
-  v("uuid", r.uuid);
+  v("uuid", r.uuid), v("properties", r.properties);
 }
 template <typename V>
 void Fields(V& v, Probe::CudaAnswer& r) {

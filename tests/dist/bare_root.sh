@@ -3,7 +3,7 @@
 #
 #   tests/dist/bare_root.sh WHEEL ROOT [SUITE]   as root; makes ROOT with debootstrap if it is absent
 #
-# Checked: pip installs the file alone; one OpenMP runtime in the running process; a CNN learns
+# Checked: pip installs the file alone, with the plug-in of cuDNN; one OpenMP runtime in the running process; a CNN learns
 # Fashion-MNIST from IDX files to 0.88; `--data fashion-mnist` names the package that has it, exit 4.
 set -euo pipefail
 
@@ -35,7 +35,7 @@ inside '. /etc/os-release; echo "$PRETTY_NAME, $(ldd --version 2>&1 | head -1)"
 
 echo "--- pip install"
 inside 'python3 -m venv /venv && pip install --no-index --disable-pip-version-check /wheel/*.whl
-  ridge --version && ridge doctor'
+  ridge --version && ridge doctor && test -s /venv/lib/ridge/libridge_cudnn.so'
 
 echo "--- training"
 inside 'cd /runs

@@ -35,11 +35,23 @@ class Cuda(RidgeTest):
 
     def test_devices_have_their_name_memory_and_uuid(self):
         cuda, problems = self.doctor(RIDGE_FAKE_CUDA_DEVICES="2", RIDGE_FAKE_CUDA_BYTES="8388608")
+        for device in cuda["answer"]["devices"]:
+            device.pop("properties")
         self.assertEqual(cuda["answer"], {
             "library": LIBRARY, "version": "13.0", "failure": None,
             "devices": [{"name": f"Test GPU {i}", "architecture": "9.0", "memory_bytes": 8388608,
                          "uuid": UUIDS[i]} for i in range(2)]})
         self.assertEqual(problems, [])
+
+    def test_properties_have_the_form_of_the_files_that_describe_gpus(self):
+        with open(os.path.join(SOURCE, "plugins/cudnn/devices/h200-sxm.json")) as file:
+            h200 = json.load(file)
+        devices = self.doctor(RIDGE_FAKE_CUDA_DEVICES="2", RIDGE_FAKE_CUDA_BYTES="8388608")[0]["answer"]["devices"]
+        for ordinal, device in enumerate(devices):
+            self.assertEqual(list(device["properties"]), list(h200))
+            self.assertEqual(device["properties"], {
+                **h200, "cudaDeviceId": ordinal, "deviceName": f"Test GPU {ordinal}", "multiProcessorCount": 4,
+                "totalGlobalMem": 8388608})
 
     def test_the_report_has_a_row_a_device(self):
         rows = self.rows(RIDGE_FAKE_CUDA_DEVICES="3", CUDA_VISIBLE_DEVICES="2,0")

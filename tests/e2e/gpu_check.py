@@ -11,9 +11,9 @@ import unittest
 from _ridge import FAKE_GPU, RIDGE, SOURCE, RidgeTest, environment
 
 SMALL = "mlp:hidden=8,layers=1,inputs=12,classes=3"
-PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bench_device", "bits_mlp_8",
-         "warm_mlp_8", "bench_mlp_8", "train_mlp_8", "train_mlp_8_in_line", "profile_mlp_8", "promises", "targets",
-         "record"]
+PARTS = ["doctor", "twice", "killed", "offloaded", "placed", "beside_cpu", "bits_mlp_hidden_8_layers_1_8",
+         "bits_cnn_image_8_2", "warm_mlp_8", "bench_mlp_8", "train_mlp_8", "train_mlp_8_in_line", "profile_mlp_8",
+         "bench_device", "promises", "targets", "attributes", "record"]
 
 
 class GpuCheck(RidgeTest):
@@ -27,7 +27,8 @@ class GpuCheck(RidgeTest):
 
     def check(self, **variables):
         """The exit code, and the parts' own by name."""
-        env = environment({**FAKE_GPU, "MODELS": "mlp:8", "SMALL": SMALL, "STEPS": "6",
+        env = environment({**FAKE_GPU, "MODELS": "mlp:8", "BITS": "mlp:hidden=8,layers=1:8 cnn:image=8:2",
+                           "SMALL": SMALL, "STEPS": "6",
                            "PRECISION": "f32", "PEER": "", "OUT": self.path("out"),
                            "STEP_OFF": "", "TRAIN_STEPS": "60", **variables})
         done = subprocess.run(["bash", self.path("share/ridge/gpu_check.sh")], cwd=self.folder,
@@ -44,8 +45,11 @@ class GpuCheck(RidgeTest):
         done, codes = self.check()
         logs = "".join(self.log(part) for part in codes if codes[part] != "0")
         self.assertEqual(codes, {part: "0" for part in PARTS}, logs)
+        self.assertEqual(list(codes), PARTS)  # what matters most comes first
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(self.log("killed"), r"\nequal: ")
+        for part in "killed", "bits_cnn_image_8_2":
+            self.assertRegex(self.log(part), r"\nequal: ")
+        self.assertRegex(self.log("bits_cnn_image_8_2"), r"(?m)^ +3 +\"parameters_sha256\"")
         self.assertRegex(self.log("promises"), r"^mlp 8: \d+ MiB, planned [+-]\d\.\d%, proven; .* ms a step, "
                                                r"planned .*%\n$")
         self.assertEqual(self.read_json("out/bench_device.json")["name"], "Test GPU 0")
@@ -58,17 +62,81 @@ class GpuCheck(RidgeTest):
         self.assertEqual([step["batch"] for step in record["steps"]], [8])
         self.assertIsNotNone(record["train"]["mlp_8"]["input_wait"])
         self.assertTrue(record["profile"]["mlp_8"]["groups"])
+        self.assertEqual(record["attributes"]["l2CacheSize"], 62914560)
+        self.assertEqual(record["not_run"]["peer"], "PEER names none")
+        self.assertIn("\nattributes of the GPU: no file of devices/ describes Test GPU 0\n", done.stdout)
 
     def test_what_has_no_time_is_said_and_a_peer_that_can_not_run_has_its_reason(self):
         for name in "torchvision", "transformers":
             self.write(f"{name}.py", "")
         for torch, why in (("import none_such", "No module named 'none_such'"),
+                           ("raise OSError('libcudart.so.13: no such file\\nof the system')",
+                            "libcudart.so.13: no such file"),
                            ("class cuda:\n    is_available = lambda: False", "its PyTorch finds no GPU")):
             self.write("torch.py", torch)
             done, codes = self.check(TIME_S="1", PEER=sys.executable, PYTHONPATH=self.folder)
-            self.assertEqual((done.returncode, codes), (0, {"targets": "0", "record": "0"}), done.stdout)
+            self.assertEqual((done.returncode, codes), (0, {"targets": "0", "attributes": "0", "record": "0"}),
+                             done.stdout)
             self.assertIn("\nkilled: not run, 1 s are over (TIME_S)\n", done.stdout)
             self.assertIn(f"\npeer not available: {why}\n", done.stdout)
+            why_not = self.read_json("out/record.json")["not_run"]
+            self.assertEqual((why_not["bits_cnn_image_8_2"], why_not["peer"]), ("1 s are over (TIME_S)", why))
+        self.write("torch.py", "class cuda:\n    is_available = lambda: True")
+        for name in "torchvision", "transformers":
+            os.rename(self.path(f"{name}.py"), self.path("away"))
+            done, _ = self.check(TIME_S="1", PEER=sys.executable, PYTHONPATH=self.folder)
+            self.assertIn(f"\npeer not available: No module named '{name}'\n", done.stdout)
+            os.rename(self.path("away"), self.path(f"{name}.py"))
+        done, _ = self.check(TIME_S="1", PEER=sys.executable, PYTHONPATH=self.folder)
+        self.assertIn("\npeer_mlp_8_eager: not run, 1 s are over (TIME_S)\n", done.stdout)
+
+    def test_a_part_takes_no_more_than_what_is_left(self):
+        done, codes = self.check(TIME_S="30", STEPS="10000000")
+        self.assertEqual((done.returncode, codes["record"]), (0, "0"), done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^twice: not run, ended when 30 s were over \(TIME_S\)$")
+        self.assertEqual(self.read_json("out/record.json")["not_run"]["killed"], "30 s are over (TIME_S)")
+
+    def test_without_cudnn_speeds_are_not_judged_and_the_summary_says_so(self):
+        done, _ = self.check(TIME_S="1", RIDGE_CUDA_PATH=self.without_cudnn())
+        self.assertIn("no cuDNN: speeds are not judged, attention and convolutions run on ridge's own kernels\n",
+                      done.stdout)
+        self.assertIn("cuDNN", self.read_json("out/record.json")["not_run"])
+        self.assertNotIn("no cuDNN", self.check(TIME_S="1")[0].stdout)
+        self.measured()
+        with open(self.path("out/summary"), "a") as file:
+            file.write("no cuDNN: speeds are not judged, ...\n")
+        verdicts, last = self.targets()
+        self.assertEqual([target for target, verdict in verdicts.items() if verdict == "not judged: no cuDNN"],
+                         ["speed of the faster peer", "model FLOPs of the peak"])
+        self.assertEqual(last, "4 targets met, 0 missed, 2 not known")
+
+    def without_cudnn(self):
+        """The libraries of the fake GPU but the plug-in of cuDNN."""
+        os.mkdir(self.path("cuda"))
+        for name in os.listdir(FAKE_GPU["RIDGE_CUDA_PATH"]):
+            if "cudnn" not in name:
+                os.symlink(os.path.join(FAKE_GPU["RIDGE_CUDA_PATH"], name), self.path(f"cuda/{name}"))
+        return self.path("cuda")
+
+    def attributes(self, **told):
+        """The lines about a GPU of these attributes, beside the file of an H200."""
+        os.makedirs(self.path("out"), exist_ok=True)
+        os.makedirs(self.path("share/ridge/devices"), exist_ok=True)
+        shutil.copy(os.path.join(SOURCE, "plugins/cudnn/devices/h200-sxm.json"), self.path("share/ridge/devices"))
+        stated = self.read_json("share/ridge/devices/h200-sxm.json")
+        answer = {"devices": [{"properties": {**stated, **told}}]}
+        self.write("out/doctor.json", json.dumps({"cuda": {"answer": answer}}))
+        return self.judge("attributes", "out")[1]
+
+    def test_attributes_that_differ_from_the_file_of_the_gpu_have_a_line_each(self):
+        self.assertEqual(self.attributes(pciDeviceId=9, driverVer=13010, cudaDeviceId=1),
+                         "attributes of NVIDIA H200: 0 of 19 differ from h200-sxm.json\n")
+        self.assertEqual(self.attributes(multiProcessorCount=131, maxBlockSize=[1, 2, 3]),
+                         "maxBlockSize of NVIDIA H200: [1, 2, 3], h200-sxm.json has [1024, 1024, 64]\n"
+                         "multiProcessorCount of NVIDIA H200: 131, h200-sxm.json has 132\n"
+                         "attributes of NVIDIA H200: 2 of 19 differ from h200-sxm.json\n")
+        self.write("out/doctor.json", json.dumps({"cuda": {"answer": None}}))
+        self.assertEqual(self.judge("attributes", "out")[1], "attributes of the GPU: not measured\n")
 
     def judge(self, *words, **limits):
         """What gpu_judge.py of the installed ridge says: its exit code and its lines."""
@@ -102,7 +170,8 @@ class GpuCheck(RidgeTest):
     def measured(self, input_wait=0.01, peers=(("eager", 2000, 2000), ("compile", 1100, 1300)), **told):
         """A folder with what was measured of gpt2."""
         os.makedirs(self.path("out/train_gpt2_8"), exist_ok=True)
-        self.write("out/summary", "doctor: exit 0, 1 s\nranks: not run, one GPU is here\nbench_gpt2_8: exit 0, 7 s\n")
+        self.write("out/summary", "doctor: exit 0, 1 s\nranks: not run, one GPU is here\nbench_gpt2_8: exit 0, 7 s\n" +
+                   ("" if peers else "peer not available: No module named 'torch'\n"))
         self.write("out/step_gpt2_8.json", json.dumps(self.told("gpt2", **told)))
         rows = [{"step": 50, "input_wait": 0.5}, {"step": 100, "input_wait": input_wait}]
         self.write("out/train_gpt2_8/metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -137,19 +206,24 @@ class GpuCheck(RidgeTest):
             met, count = (4, 2) if missed == both[0] else (5, 1)
             self.assertEqual(last, f"{met} targets met, {count} missed, 0 not known")
 
-    def test_batches_of_a_model_are_judged_each_by_itself(self):
-        self.measured()
-        shutil.copy(self.path("out/step_gpt2_8.json"), self.path("out/step_gpt2_80.json"))
+    def test_batches_of_a_model_are_judged_each_by_itself_and_flops_of_the_best(self):
+        self.measured(step_s=1.1)
+        self.write("out/step_gpt2_16.json", json.dumps(self.told("gpt2", 16)))
         text = self.judge("targets", "out")[1]
-        self.assertTrue(text.endswith("\n8 targets met, 0 missed, 4 not known\n"), text)
+        self.assertRegex(text, r"gpt2 16 +model FLOPs of the peak +at least 40 % +42.0%; batch 8: 38.2% +met\n")
+        self.assertRegex(text, r"gpt2 16 +speed of the faster peer +at least 1.0 x +- +peer failed\n")
+        self.assertTrue(text.endswith("\n7 targets met, 0 missed, 4 not known\n"), text)
+        with open(self.path("out/summary"), "a") as file:
+            file.write("peer_gpt2_16_eager: not run, 600 s are over (TIME_S)\n")
+        self.assertIn("peer not run\n", self.judge("targets", "out")[1])
 
     def test_a_target_that_nothing_was_measured_of_says_why(self):
         self.measured(peers=())
         for run in "train_gpt2_8", "train_gpt2_8_in_line":
             os.remove(self.path(f"out/{run}/metrics.jsonl"))
         verdicts, last = self.targets()
-        self.assertEqual(list(verdicts.values()), ["peer not available", "peer not available", "met",
-                                                   "not measured", "not measured", "met"])
+        self.assertEqual(list(verdicts.values()), ["peer not available", "peer not available",
+                                                   "not measured", "not measured", "met", "met"])
         self.assertEqual(last, "2 targets met, 0 missed, 4 not known")
         os.rename(self.path("out/step_gpt2_8.json"), self.path("out/step_bert_8.json"))
         self.assertEqual(self.targets()[0]["model FLOPs of the peak"], "not measured")
@@ -167,8 +241,9 @@ class GpuCheck(RidgeTest):
         self.assertEqual(record["profile"], {"gpt2_8": {"groups": [1]}})
         self.assertEqual(record["parts"], {"doctor": {"exit": 0, "seconds": 1},
                                            "bench_gpt2_8": {"exit": 0, "seconds": 7}})
+        self.assertEqual(record["not_run"], {"ranks": "one GPU is here"})
         self.assertEqual(record["bytes"]["gpt2_8"][1], {"part": "arena", "planned": 1, "measured": 1})
-        self.assertEqual([row["verdict"] for row in record["targets"]], ["met", "met", "missed", "met", "met", "met"])
+        self.assertEqual([row["verdict"] for row in record["targets"]], ["met", "met", "met", "met", "met", "missed"])
         self.assertEqual([row["kept"] for row in record["promises"]], [True])
         self.assertEqual([peer["mode"] for peer in record["peers"]], ["compile", "eager"])
         self.assertEqual(record["train"]["gpt2_8"]["input_wait"], 0.01)

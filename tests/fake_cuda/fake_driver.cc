@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "tests/fake_cuda/fake_hooks.h"
 #include "tests/fake_cuda/fake_memory.h"
@@ -25,6 +26,34 @@ Gpu* GpuOf(int ordinal) {
   std::vector<Gpu>& gpus = TheState().gpus;
   const auto index = static_cast<size_t>(ordinal);
   return ordinal >= 0 && index < gpus.size() ? &gpus[index] : nullptr;
+}
+
+// Those of an H200, with 4 multiprocessors.
+int PartOf(DeviceAttribute attribute) {
+  using enum DeviceAttribute;
+  static const std::map<DeviceAttribute, int> kParts = {{kMostThreadsOfBlock, 1024},
+                                                        {kMostBlockX, 1024},
+                                                        {kMostBlockY, 1024},
+                                                        {kMostBlockZ, 64},
+                                                        {kMostGridX, 2147483647},
+                                                        {kMostGridY, 65535},
+                                                        {kMostGridZ, 65535},
+                                                        {kSharedBytesOfBlock, 49152},
+                                                        {kWarpThreads, 32},
+                                                        {kRegistersOfBlock, 65536},
+                                                        {kClockKhz, 1980000},
+                                                        {kMultiprocessors, 4},
+                                                        {kMemoryClockKhz, 3201000},
+                                                        {kL2Bytes, 62914560},
+                                                        {kMostThreads, 2048},
+                                                        {kMajor, 9},
+                                                        {kRegisters, 65536},
+                                                        {kCooperativeLaunch, 1},
+                                                        {kMostSharedBytesOfBlock, 232448},
+                                                        {kMostBlocks, 32},
+                                                        {kReservedSharedBytesOfBlock, 1024}};
+  const auto part = kParts.find(attribute);
+  return part == kParts.end() ? 0 : part->second;
 }
 
 // Of a graph that may be launched; it takes memory from the first launch on.
@@ -174,12 +203,11 @@ DriverCode cuDeviceTotalMem_v2(size_t* bytes, DeviceId device) {
 DriverCode cuDeviceGetAttribute(int* value, DeviceAttribute attribute, DeviceId) {
   RIDGE_FAKE_BEGIN;
   const Settings& settings = TheState().settings();
-  *value = attribute == DeviceAttribute::kMajor            ? 9
-           : attribute == DeviceAttribute::kMapsMemory     ? settings.maps_memory
+  *value = attribute == DeviceAttribute::kMapsMemory       ? settings.maps_memory
            : attribute == DeviceAttribute::kMapsHostMemory ? settings.maps_host_memory
            : attribute == DeviceAttribute::kMapsHostNode   ? settings.maps_host_node
            : attribute == DeviceAttribute::kHostNumaNode   ? settings.nearest_node
-                                                           : 0;
+                                                           : PartOf(attribute);
   return kOk;
 }
 

@@ -58,9 +58,31 @@ using GraphNodeHandle = struct GraphNodeOpaque*;  // CUgraphNode
 
 // CUdevice_attribute.
 enum class DeviceAttribute : int {
-  kMajor = 75,  // of the compute capability
+  kMostThreadsOfBlock = 1,
+  kMostBlockX = 2,
+  kMostBlockY = 3,
+  kMostBlockZ = 4,
+  kMostGridX = 5,
+  kMostGridY = 6,
+  kMostGridZ = 7,
+  kSharedBytesOfBlock = 8,
+  kWarpThreads = 10,
+  kRegistersOfBlock = 12,
+  kClockKhz = 13,  // the highest of the multiprocessors
+  kMultiprocessors = 16,
+  kPciDevice = 34,
+  kTccDriver = 35,
+  kMemoryClockKhz = 36,
+  kL2Bytes = 38,
+  kMostThreads = 39,  // of a multiprocessor
+  kMajor = 75,        // of the compute capability
   kMinor = 76,
-  kMapsMemory = 102,      // virtual memory management
+  kRegisters = 82,  // of a multiprocessor
+  kCooperativeLaunch = 95,
+  kMostSharedBytesOfBlock = 97,  // for kernels that ask for it
+  kMapsMemory = 102,             // virtual memory management
+  kMostBlocks = 106,             // of a multiprocessor
+  kReservedSharedBytesOfBlock = 111,
   kMapsHostMemory = 145,  // the same of the host's memory
   kMapsHostNode = 141,    // and of that of one of its NUMA nodes
   kHostNumaNode = 134,    // the nearest of the host's; -1: it has none

@@ -109,6 +109,14 @@ Result<std::vector<GpuFacts>> ListGpus(const Driver& driver) {
   return gpus;
 }
 
+int64_t AttributeOf(const Driver& driver, int ordinal, DeviceAttribute attribute) {
+  DeviceId device = 0;
+  int value = 0;
+  if (driver.DeviceGet(&device, ordinal) != DriverCode::kSuccess) return 0;
+  const DriverCode answer = driver.DeviceGetAttribute(&value, attribute, device);
+  return answer == DriverCode::kSuccess ? std::max(0, value) : 0;
+}
+
 Result<VisibleDevices> ParseVisibleDevices(const std::optional<std::string>& text) {
   VisibleDevices visible;
   if (!text) return visible;

@@ -24,6 +24,9 @@ struct GpuFacts {
 // memory of a GPU.  Fails as Driver::Initialize does, and with the driver's errors.
 Result<std::vector<GpuFacts>> ListGpus(const Driver& driver);
 
+// Of a GPU that ListGpus has listed; 0 where the driver does not know the question.
+int64_t AttributeOf(const Driver& driver, int ordinal, DeviceAttribute attribute);
+
 // CUDA_VISIBLE_DEVICES as the driver reads it.
 struct VisibleDevices {
   enum class Kind { kAll, kNone, kOrdinals, kUuids, kMig };

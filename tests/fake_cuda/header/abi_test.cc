@@ -50,6 +50,33 @@ constexpr bool Is(DeviceAttribute ours, CUdevice_attribute theirs) {
 }
 static_assert(Is(DeviceAttribute::kMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
 static_assert(Is(DeviceAttribute::kMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+static_assert(Is(DeviceAttribute::kMostThreadsOfBlock, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+static_assert(Is(DeviceAttribute::kMostBlockX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X));
+static_assert(Is(DeviceAttribute::kMostBlockY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y));
+static_assert(Is(DeviceAttribute::kMostBlockZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z));
+static_assert(Is(DeviceAttribute::kMostGridX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X));
+static_assert(Is(DeviceAttribute::kMostGridY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y));
+static_assert(Is(DeviceAttribute::kMostGridZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z));
+static_assert(Is(DeviceAttribute::kSharedBytesOfBlock,
+                 CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+static_assert(Is(DeviceAttribute::kWarpThreads, CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+static_assert(Is(DeviceAttribute::kRegistersOfBlock, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
+static_assert(Is(DeviceAttribute::kClockKhz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
+static_assert(Is(DeviceAttribute::kMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+static_assert(Is(DeviceAttribute::kPciDevice, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
+static_assert(Is(DeviceAttribute::kTccDriver, CU_DEVICE_ATTRIBUTE_TCC_DRIVER));
+static_assert(Is(DeviceAttribute::kMemoryClockKhz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE));
+static_assert(Is(DeviceAttribute::kL2Bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+static_assert(Is(DeviceAttribute::kMostThreads,
+                 CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+static_assert(Is(DeviceAttribute::kRegisters,
+                 CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
+static_assert(Is(DeviceAttribute::kCooperativeLaunch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH));
+static_assert(Is(DeviceAttribute::kMostSharedBytesOfBlock,
+                 CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+static_assert(Is(DeviceAttribute::kMostBlocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR));
+static_assert(Is(DeviceAttribute::kReservedSharedBytesOfBlock,
+                 CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
 static_assert(Is(DeviceAttribute::kMapsMemory,
                  CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(Is(DeviceAttribute::kHostNumaNode, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
