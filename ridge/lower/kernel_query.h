@@ -20,14 +20,6 @@ namespace ridge {
 using LayoutId = int32_t;
 inline constexpr LayoutId kRowMajor = 0;
 
-// Where the bytes of a workspace come from.
-enum class WorkspaceFrom : uint8_t {
-  kKernel,    // the kernel that runs here
-  kBound,     // no library takes more
-  kRecorded,  // the library's answer, on record
-  kAsked,     // the library's answer to this program
-};
-
 // What a library said of a kernel on a device that is not here.
 struct LibraryAnswer {
   std::string library;    // "cuDNN 9.19.0"
@@ -42,6 +34,7 @@ struct KernelChoice {
   std::vector<LayoutId> input_layouts;
   std::vector<LayoutId> output_layouts;
   int64_t workspace_bytes = 0;  // scratch, from the arena, aligned as MemorySpace says
+  bool is_bound = false;        // no kernel takes more than workspace_bytes, but perhaps less
   std::vector<std::pair<int, int>> in_place;  // (output, input) that may share memory
   double efficiency = 1;  // relative to its cost class on this device; reference: tiny
   // Names the kernel, types, layouts and attributes: choices of equal key take equal time.
@@ -50,8 +43,7 @@ struct KernelChoice {
   // Peak heap memory of a run, freed before it returns: a library's own buffers.
   int64_t heap_bytes = 0;
   double extra_s = 0;  // beyond the device's rates: of work that the operator's cost does not count
-  std::optional<LibraryAnswer> answer =
-      {};  // none: workspace_bytes is the kernel's own, or a bound
+  std::optional<LibraryAnswer> answer = {};  // none: no library was asked about workspace_bytes
 };
 
 // Why a kernel does not run a node.

@@ -159,6 +159,7 @@ Json WorkspacesJson(const WorkspaceSources& sources, const Program& program) {
           {"answers_of", sources.libraries},
           {"recorded", sources.recorded.size()},
           {"asked", sources.asked.size()},
+          {"derived", sources.derived},
           {"bounded", sources.bounded},
           {"other_engines", sources.other_engines},
           {"largest_bytes", sources.largest_bytes},

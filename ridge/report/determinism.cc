@@ -113,9 +113,9 @@ std::string DeterminismReport(const PlanSummary& plan, const Terminal& terminal)
   text += fmt::format("  memory: of {} whose engines are known {} differ; {}\n",
                       FormatCountOf(static_cast<int64_t>(sources.answered()), "kernel"),
                       sources.other_engines, DeterministicBytesText(*plan.program));
-  if (!sources.bounded.empty()) {
-    text += fmt::format("  not known: {} with upper bounds\n",
-                        FormatCountOf(static_cast<int64_t>(sources.bounded.size()), "kernel"));
+  if (sources.unanswered() > 0) {
+    text += fmt::format("  not known: of {} without an answer\n",
+                        FormatCountOf(static_cast<int64_t>(sources.unanswered()), "kernel"));
   }
   text += TimeText(plan, sources);
   std::vector<OtherEngine> others = OtherEngines(*plan.program);

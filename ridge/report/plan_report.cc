@@ -85,6 +85,8 @@ std::string DeterminismLine(const PlanSummary& plan, const WorkspaceSources& sou
 std::string WorkspacesLine(const PlanSummary& plan) {
   const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program);
   std::vector<std::string> parts = sources.libraries;
+  if (const auto derived = static_cast<int64_t>(sources.derived.size()); derived > 0)
+    parts.push_back("by formula: " + FormatCountOf(derived, "kernel"));
   if (const auto bounded = static_cast<int64_t>(sources.bounded.size()); bounded > 0) {
     const char* one = sources.asked.empty() ? "is not in the table" : "has no answer";
     const char* more = sources.asked.empty() ? "are not in the table" : "have no answer";

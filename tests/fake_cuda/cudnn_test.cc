@@ -111,6 +111,9 @@ TEST(Cudnn, WhatItDoesOtherwiseIsNotAsked) {
             "cuDNN: attribute value");
   EXPECT_EQ(AttentionRefusal({q, k, k}, {{"softcap", 2.0}}), "cuDNN: attribute value");
   EXPECT_EQ(AttentionRefusal({q, k, k, {DType::kBool, {1, 1, 1, 6}}}, {}), "cuDNN: mask");
+  const TensorType odd{kBF16, {1, 2, 6, 12}};
+  EXPECT_EQ(AttentionRefusal({q, k, odd}, {}), "cuDNN: head width");
+  EXPECT_EQ(AttentionRefusal({odd, odd, k}, {}), "cuDNN: head width");
   const TensorType wide{kF32, {1, 2, 4, 8}};
   EXPECT_EQ(AttentionRefusal({wide, wide, wide}, {}), "cuDNN: dtype");
   const TensorType none{kBF16, {0, 2, 4, 8}};

@@ -1,9 +1,13 @@
-// A plan for a GPU that is not here rewrites graphs as the backend does on one that is.
+// A plan for a GPU that is not here rewrites graphs as the backend does on one that is, and its
+// kernels take the bytes of those that run.
 #include "ridge/backend/cuda/cuda_backend.h"
+#include "ridge/backend/cuda/layouts.h"
 #include "ridge/backend/cuda/libraries.h"
+#include "ridge/backend/cuda/written_workspace.h"
 #include "ridge/core/test_folder.h"
 #include "ridge/plan/hardware/planned_device.h"
 #include "tests/fake_cuda/test_driver.h"
+#include "tests/ops/case_file.h"
 
 namespace ridge::fake_cuda {
 namespace {
@@ -40,13 +44,17 @@ OpCall SgdUpdate(int64_t elements) {
   return {"sgd_update 'p'", {parameter, parameter, rate}, {parameter}, {}};
 }
 
+PlannedDevice PlannedH200() {
+  const Result<Hardware> h200 = FindHardware("h200-sxm");
+  EXPECT_TRUE(h200.ok()) << h200.status().message();
+  return PlannedDevice(*h200, {.operands = DType::kBF16, .ask_written = cuda::WrittenWorkspace});
+}
+
 TEST(CudaRules, AreThoseOfAPlanForAGpuThatIsNotHere) {
   const TempFolder folder;
   const FakeGpu gpu(kQuick);
   const std::unique_ptr<Backend> backend = OpenBackend(gpu, folder.File("cubin"));
-  const Result<Hardware> h200 = FindHardware("h200-sxm");
-  ASSERT_TRUE(h200.ok()) << h200.status().message();
-  PlannedDevice device(*h200, {.operands = DType::kBF16});
+  const PlannedDevice device = PlannedH200();
   const RewriteRules &here = backend->rules(), &planned = device.rules();
 
   for (const OpDef& op : AllOps()) {
@@ -60,6 +68,67 @@ TEST(CudaRules, AreThoseOfAPlanForAGpuThatIsNotHere) {
   EXPECT_EQ(here.MultipleOfProducts().padded, planned.MultipleOfProducts().padded);
   for (const int64_t elements : {768, 1 << 24})
     EXPECT_EQ(here.GroupsUpdate(SgdUpdate(elements)), planned.GroupsUpdate(SgdUpdate(elements)));
+}
+
+// Of the kernels of ours that the backend offers, whatever layouts its operands have; none where a
+// library has one.
+std::optional<int64_t> WorkspaceHere(Backend& backend, const OpDef& op, const OpCall& call) {
+  std::vector<LayoutId> channels_last;
+  for (const TensorType& type : call.inputs) channels_last.push_back(cuda::ChannelsLastOf(type));
+  int64_t most = 0;
+  for (const KernelChoice& choice : backend.Candidates(op, call, channels_last).choices) {
+    if (!choice.kernel.starts_with("cuda.")) return std::nullopt;
+    most = std::max(most, choice.workspace_bytes);
+  }
+  return most;
+}
+
+// Of a file, or as large as networks have them.
+std::vector<CaseFile> AllCases() {
+  std::vector<CaseFile> files;
+  for (const std::string& path : AllCaseFiles()) files.push_back(*ReadCaseFile(path));
+  const char* const large[][2] = {
+      {"layer_norm", "bf16[8,1024,768], f32[768], f32[768]"},
+      {"layer_norm_grad", "bf16[8192,768], f32[8192], f32[8192], bf16[8192,768], f32[768]"},
+      {"layer_norm_grad", "f32[2048,8192], f32[2048], f32[2048], f32[2048,8192], f32[8192]"},
+      {"rms_norm_grad", "bf16[4096,4096], f32[4096], bf16[4096,4096], f32[4096]"},
+      {"batch_norm", "bf16[256,64,112,112], f32[64], f32[64]"},
+      {"batch_norm", "bf16[256,2048,7,7], f32[2048], f32[2048]"},
+      {"batch_norm_grad", "bf16[256,256,56,56], f32[256], f32[256], f32[256], bf16[256,256,56,56]"},
+      {"reduce_sum", "bf16[8192,3072] axes=[0]"},
+      {"scatter", "f32[50257,768], i64[8192], f32[8192,768] reduction=\"add\""},
+      {"attention", "f32[8,12,1024,64], f32[8,12,1024,64], f32[8,12,1024,64] scale=0.125 causal=1"},
+      {"attention",
+       "bf16[8,12,512,64], bf16[8,12,512,64], bf16[8,12,512,64], bool[512,512] scale=0.125"}};
+  for (const auto& [op, words] : large)
+    files.push_back(*ParseCaseFile("case " + std::string(words) + "\n", std::string(op) + ".case"));
+  return files;
+}
+
+TEST(CudaRules, KernelsOfOursTakeWhatAPlanForAGpuThatIsNotHereSays) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const std::unique_ptr<Backend> backend = OpenBackend(gpu, folder.File("cubin"));
+  PlannedDevice planned = PlannedH200();
+  int compared = 0;
+  int64_t most = 0;
+  for (const CaseFile& file : AllCases()) {
+    const OpDef& op = *FindOp(file.op);
+    for (const OpCase& op_case : file.cases) {
+      if (op_case.kind == OpCase::Kind::kError) continue;
+      const Result<OpCall> call = InferCase(op, op_case);
+      ASSERT_TRUE(call.ok()) << file.op << ": " << op_case.text;
+      const std::optional<int64_t> here = WorkspaceHere(*backend, op, *call);
+      const bool is_bounded = op.name == "matmul" || op.cost_class == CostClass::kConv;
+      if (!here || is_bounded) continue;
+      const std::vector<KernelChoice> choices = planned.Candidates(op, *call, {}).choices;
+      EXPECT_EQ(choices.back().workspace_bytes, *here) << file.op << ": " << op_case.text;
+      most = std::max(most, *here);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 1500);
+  EXPECT_GT(most, int64_t{1} << 20);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Attention of 16 bits has a formula.  Bounds of other operators are what the libraries were seen
+// Attention of 16 bits has a formula.  Bounds of others are what the libraries were seen
 // to take at most; tests hold both against every answer on record.
 #include "ridge/plan/hardware/device_workspaces.h"
 
@@ -71,14 +71,17 @@ int64_t AttentionGradBound(double capability, const OpCall& call) {
   return sums + (IsBlackwell(capability) ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
 }
 
-int64_t AttentionWorkspace(const OpDef& op, double capability, const OpCall& call) {
-  constexpr double kLeastOfCudnn = 8;
-  const bool is_grad = op.name == "attention_grad";
-  if (capability >= kLeastOfCudnn && BytesPerElement(call.inputs[0].dtype) == 2) {
-    const AttentionExtents e = ExtentsOf(call);
-    return is_grad ? CudnnAttentionGrad(capability, e) : CudnnAttention(capability, e);
-  }
-  return is_grad ? AttentionGradBound(capability, call) : kMiB + call.inputs[0].bytes();
+bool IsAttention(const OpDef& op) { return op.name.starts_with("attention"); }
+
+int64_t CudnnAttentionWorkspace(const OpDef& op, double capability, const OpCall& call) {
+  const AttentionExtents e = ExtentsOf(call);
+  return op.name == "attention_grad" ? CudnnAttentionGrad(capability, e)
+                                     : CudnnAttention(capability, e);
+}
+
+int64_t AttentionBound(const OpDef& op, double capability, const OpCall& call) {
+  return op.name == "attention_grad" ? AttentionGradBound(capability, call)
+                                     : kMiB + call.inputs[0].bytes();
 }
 
 // cuDNN refuses 16-bit operands with a result of f32.
@@ -93,16 +96,25 @@ int64_t ScoresOf(const OpCall& call) {
   return e.batch * e.heads * e.queries * e.keys;
 }
 
-DeviceWorkspaces::DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask)
+DeviceWorkspaces::DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask,
+                                   AskWritten ask_written)
     : device_(hardware.id),
       is_cpu_(IsCpu(hardware)),
       tf32_(tf32),
       capability_(ComputeCapability(hardware)),
-      ask_(std::move(ask)) {}
+      ask_(std::move(ask)),
+      ask_written_(std::move(ask_written)) {}
 
-// The most that any library takes; of attention in 16 bits what cuDNN takes.
+// Whether CudnnAttentionWorkspace() is what cuDNN takes.
+bool DeviceWorkspaces::HasFormula(const OpDef& op, const OpCall& call) const {
+  constexpr double kLeastOfCudnn = 8;
+  return IsAttention(op) && capability_ >= kLeastOfCudnn &&
+         BytesPerElement(call.inputs[0].dtype) == 2;
+}
+
+// The most that any library takes.
 int64_t DeviceWorkspaces::Bound(const OpDef& op, const OpCall& call) const {
-  if (op.name.starts_with("attention")) return AttentionWorkspace(op, capability_, call);
+  if (IsAttention(op)) return AttentionBound(op, capability_, call);
   switch (op.cost_class) {
     case CostClass::kMatmul:  // cuBLASLt's caps: what NVIDIA recommends for Hopper and later
       return (capability_ >= 9 ? 32 : 4) * kMiB;
@@ -116,11 +128,12 @@ int64_t DeviceWorkspaces::Bound(const OpDef& op, const OpCall& call) const {
   }
 }
 
-// Convolutions, norms and attention run in cuDNN; none for other operators.
+// Convolutions and attention run in cuDNN, norms where they are no kernels of ours; none for other
+// operators.
 std::optional<std::string> DeviceWorkspaces::QuestionAbout(const OpDef& op,
                                                            const OpCall& call) const {
   if (std::optional<std::string> conv = ConvQuestion(op, call, tf32_)) return conv;
-  if (!op.name.starts_with("attention") && op.cost_class != CostClass::kNorm) return std::nullopt;
+  if (!IsAttention(op) && op.cost_class != CostClass::kNorm) return std::nullopt;
   std::string text = op.name;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.has_input(i)) text += " " + TypeToString(call.inputs[i]);
@@ -130,18 +143,28 @@ std::optional<std::string> DeviceWorkspaces::QuestionAbout(const OpDef& op,
 
 void DeviceWorkspaces::Set(const OpDef& op, const OpCall& call, KernelChoice& choice) const {
   if (is_cpu_) return;
-  choice.workspace_bytes = Bound(op, call);
+  choice.is_bound = !HasFormula(op, call);
+  choice.workspace_bytes =
+      choice.is_bound ? Bound(op, call) : CudnnAttentionWorkspace(op, capability_, call);
   if (capability_ == 0) return;  // no GPU of NVIDIA's
+  if (const auto written =
+          ask_written_ ? ask_written_(op, call, choice.workspace_bytes) : std::nullopt) {
+    choice.workspace_bytes = *written;
+    choice.is_bound = false;
+    return;
+  }
   const std::optional<std::string> question = QuestionAbout(op, call);
   if (!question) return;
   choice.key = kCudnnKey + *question;
   if (const auto recorded = FindConvAnswer(device_, *question)) {
     choice.workspace_bytes = recorded->bytes;
+    choice.is_bound = false;
     choice.answer = {ConvLibrary(), /*is_asked=*/false, recorded->first_bytes};
   } else if (ask_ && CanBeAsked(*question) && HasEngine(call)) {
     const std::optional<ConvReply> reply = ask_(*question);
     if (!reply) return;
     choice.workspace_bytes = reply->answer.bytes;
+    choice.is_bound = false;
     choice.answer = {reply->library, /*is_asked=*/true, reply->answer.first_bytes};
   }
 }

@@ -1,9 +1,12 @@
 // DeviceWorkspaces: the scratch that kernels take on a device that is not here.
 //
-// Convolutions on GPUs of NVIDIA's take what cuDNN answered, on record (conv_workspaces.h) or now,
-// and attention of 16 bits what its answers obey; all else has an upper bound.
+// On GPUs of NVIDIA's convolutions take what cuDNN answered, on record (conv_workspaces.h) or now,
+// attention of 16 bits what its answers obey, and what runs in kernels of ours their bytes;
+// products and all operators of other GPUs have an upper bound.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "ridge/lower/kernel_query.h"
 #include "ridge/plan/hardware/conv_workspaces.h"
@@ -11,15 +14,21 @@
 
 namespace ridge {
 
+// The workspace of the kernel of ours that runs a call; none where a library runs it, which takes
+// `library_bytes`.
+using AskWritten = std::function<std::optional<int64_t>(const OpDef& op, const OpCall& call,
+                                                        int64_t library_bytes)>;
+
 class DeviceWorkspaces {
  public:
-  // `tf32`: products of f32 are rounded to it.  `ask` may be null.
-  DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask);
+  // `tf32`: products of f32 are rounded to it.  `ask` and `ask_written` may be null.
+  DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask, AskWritten ask_written);
 
-  // Sets workspace_bytes; where a library may answer, key, and where it did, answer.
+  // Sets workspace_bytes and is_bound; where a library may answer, key, and where it did, answer.
   void Set(const OpDef& op, const OpCall& call, KernelChoice& choice) const;
 
  private:
+  bool HasFormula(const OpDef& op, const OpCall& call) const;
   int64_t Bound(const OpDef& op, const OpCall& call) const;
   std::optional<std::string> QuestionAbout(const OpDef& op, const OpCall& call) const;
 
@@ -27,6 +36,7 @@ class DeviceWorkspaces {
   const bool is_cpu_, tf32_;
   const double capability_;
   const AskConv ask_;
+  const AskWritten ask_written_;
 };
 
 // Pairs of a query and a key of an attention's call.

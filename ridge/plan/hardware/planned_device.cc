@@ -350,7 +350,7 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
       winograd_(ComputeCapability(hardware) > 0 && use.products == F32Products::kExact),
       fp8_speed_(use.linear_fp8 ? Fp8Speed(hardware) : 0),
       ramp_s_(kHalfSpeedSeconds * use.software.scale),
-      workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv),
+      workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv, use.ask_written),
       model_(ProfileOf(hardware, use)),
       rules_(std::make_unique<PlannedRules>(model_, hardware, eager_)) {}
 

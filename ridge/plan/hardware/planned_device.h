@@ -2,8 +2,9 @@
 //
 // Every operator has one kernel, in row-major layouts; convolutions of images with few channels
 // have another one that reads padded ones (padded_channels.h).  Seconds are those of a roofline
-// whose peaks are scaled by what devices were seen to reach, workspaces are upper bounds; no answer
-// was measured on the device.  The constants and their sources are in planned_device.cc.
+// whose peaks are scaled by what devices were seen to reach, workspaces are those of
+// device_workspaces.h; no answer was measured on the device.  The constants and their sources are
+// in planned_device.cc.
 #pragma once
 #include <memory>
 
@@ -27,6 +28,7 @@ struct DeviceUse {
   Software software = {};
   bool needs_memory = true;    // false: a CPU's may be unknown
   AskConv ask_conv = nullptr;  // about convolutions that are not on record; null: nobody is asked
+  AskWritten ask_written = nullptr;  // null: programs other than ridge, which have bounds
 };
 
 // What a plan for the device needs to know beyond its kernels.

@@ -306,6 +306,23 @@ TEST(PlannedDeviceTest, WhatIsNotOnRecordIsAsked) {
                                              "conv_grad_input bf16 bf16" + rest}));
 }
 
+TEST(PlannedDeviceTest, AKernelOfOursTakesItsBytesAndIsNoQuestionToCudnn) {
+  const OpDef& norm = *FindOp("layer_norm");
+  const OpCall call{"y", {{DType::kF32, {4, 768}}}, {{DType::kF32, {4, 768}}}, norm.attr_defaults};
+  DeviceUse use;
+  const auto choice_on = [&](const char* device) {
+    return PlannedDevice(Device(device), use).Candidates(norm, call, {}).choices.front();
+  };
+  EXPECT_EQ(choice_on("h200-sxm").workspace_bytes, 1 << 20) << "the bound";
+  use.ask_written = [](const OpDef& op, const OpCall&, int64_t library_bytes) {
+    EXPECT_EQ(library_bytes, 1 << 20);
+    return op.name == "layer_norm" ? std::optional<int64_t>(4864) : std::nullopt;
+  };
+  EXPECT_EQ(choice_on("h200-sxm").workspace_bytes, 4864);
+  EXPECT_EQ(choice_on("h200-sxm").key, "");
+  EXPECT_EQ(choice_on("mi300x").workspace_bytes, 1 << 20) << "no kernels of ours";
+}
+
 TEST(PlannedDeviceTest, NobodyIsAskedWhatIsKnownOrHasNoEngine) {
   DeviceUse use;
   use.ask_conv = [](const std::string& question) -> std::optional<ConvReply> {

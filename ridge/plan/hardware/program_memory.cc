@@ -43,15 +43,15 @@ MemoryRange PlannedRange(const Program& program, const MemoryEstimate& plan,
                          int64_t context_spread_bytes) {
   // What has only a bound may take nothing.
   const int64_t least = LargestLive(program, [](const KernelChoice& choice) {
-    return choice.answer ? choice.workspace_bytes : 0;
+    return choice.is_bound ? 0 : choice.workspace_bytes;
   });
   const int64_t bounded = std::max<int64_t>(0, program.bound_bytes - program.host_bytes - least);
+  const std::string bounds =
+      bounded == 0 ? "" : ", and workspaces that are upper bounds " + FormatBytes(bounded);
   return {.low_bytes = plan.peak_bytes - bounded - context_spread_bytes,
           .high_bytes = plan.peak_bytes,
-          .evidence = fmt::format(
-              "the context may take {} less (published ones differ so much), and workspaces that "
-              "are upper bounds {}",
-              FormatBytes(context_spread_bytes), FormatBytes(bounded))};
+          .evidence = fmt::format("the context may take {} less (published ones differ so much){}",
+                                  FormatBytes(context_spread_bytes), bounds)};
 }
 
 }  // namespace ridge

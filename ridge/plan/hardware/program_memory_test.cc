@@ -51,6 +51,7 @@ TEST(ProgramMemory, AtTheLowerEndBoundedWorkspacesTakeNothing) {
   step.name = "train";
   step.nodes.resize(1);
   step.nodes[0].choice.workspace_bytes = 200;
+  step.nodes[0].choice.is_bound = true;
   PlannedValue value;
   value.size_bytes = 700;
   value.live = {0, 0};
@@ -60,6 +61,10 @@ TEST(ProgramMemory, AtTheLowerEndBoundedWorkspacesTakeNothing) {
   EXPECT_EQ(range.low_bytes, 1'000 - 200 - 50);
   EXPECT_EQ(range.high_bytes, 1'000) << "what must fit";
   EXPECT_EQ(range.scale, 1);
+  program.steps[0].nodes[0].choice.is_bound = false;
+  const MemoryRange known = PlannedRange(program, Plan(), /*context_spread_bytes=*/50);
+  EXPECT_EQ(known.low_bytes, 1'000 - 50);
+  EXPECT_EQ(known.evidence, "the context may take 50 B less (published ones differ so much)");
 }
 
 TEST(ProgramMemory, APlanOfRidgeNeedsItsPeak) { EXPECT_EQ(Plan().needed_bytes(), 1'000); }

@@ -72,6 +72,8 @@ const char* DescribeAttention(const OpDef& op, const OpCall& call, CudnnCall& as
   if (dtype != DType::kF16 && dtype != DType::kBF16) return refusal::kCudnnDType;
   if (AnyEmpty(call)) return refusal::kCudnnEmpty;
   if (call.has_input(is_grad ? kMaskOfGrad : kMask)) return refusal::kCudnnMask;
+  const AttentionExtents e = ExtentsOf(call);
+  if (e.head_dim % 8 != 0 || e.value_dim % 8 != 0) return refusal::kCudnnWidth;
   const std::optional<int32_t> causal = CausalOf(call);
   if (!causal || call.number("softcap") != 0) return refusal::kCudnnAttribute;
   if (is_grad && call.has_input(kDLogSumExp)) return refusal::kCudnnAttribute;

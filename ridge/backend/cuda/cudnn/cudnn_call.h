@@ -25,6 +25,7 @@ namespace refusal {
 inline constexpr const char* kCudnnDType = "cuDNN: dtype";
 inline constexpr const char* kCudnnMask = "cuDNN: mask";  // rows that see nothing are others there
 inline constexpr const char* kCudnnAttribute = "cuDNN: attribute value";
+inline constexpr const char* kCudnnWidth = "cuDNN: head width";  // a multiple of 8
 inline constexpr const char* kCudnnEpilogue = "cuDNN: epilogue";
 inline constexpr const char* kCudnnBias = "cuDNN: bias gradient";
 inline constexpr const char* kCudnnEmpty = "cuDNN: empty tensor";
