@@ -91,10 +91,10 @@ class GpuCheck(RidgeTest):
         self.assertIn("\npeer_mlp_8_eager: not run, 1 s are over (TIME_S)\n", done.stdout)
 
     def test_a_part_takes_no_more_than_what_is_left(self):
-        done, codes = self.check(TIME_S="30", STEPS="10000000")
+        done, codes = self.check(TIME_S="25", STEPS="10000000")
         self.assertEqual((done.returncode, codes["record"]), (0, "0"), done.stdout)
-        self.assertRegex(done.stdout, r"(?m)^twice: not run, ended when 30 s were over \(TIME_S\)$")
-        self.assertEqual(self.read_json("out/record.json")["not_run"]["killed"], "30 s are over (TIME_S)")
+        self.assertRegex(done.stdout, r"(?m)^twice: not run, ended when 25 s were over \(TIME_S\)$")
+        self.assertEqual(self.read_json("out/record.json")["not_run"]["killed"], "25 s are over (TIME_S)")
 
     def test_without_cudnn_speeds_are_not_judged_and_the_summary_says_so(self):
         done, _ = self.check(TIME_S="1", RIDGE_CUDA_PATH=self.without_cudnn())
