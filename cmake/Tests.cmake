@@ -135,7 +135,9 @@ endfunction()
 
 # NVIDIA's cuda.h, for comparing our declarations of the driver with it.
 function(ridge_compare_cuda_header target)
-  find_path(RIDGE_CUDA_HEADER cuda.h PATHS /usr/local/cuda/include /usr/include)
+  find_path(RIDGE_CUDA_HEADER cuda.h
+            PATHS /usr/local/cuda/include /usr/include
+                  "${PROJECT_SOURCE_DIR}/build/deps/cuda-headers/nvidia/cu13/include")
   mark_as_advanced(RIDGE_CUDA_HEADER)
   if(NOT RIDGE_CUDA_HEADER)
     set_property(GLOBAL APPEND PROPERTY RIDGE_DEPENDENCY_ROWS
@@ -229,6 +231,8 @@ function(ridge_add_fake_cuda layers)
   add_library(ridge_fake_cublaslt SHARED "${folder}/cublaslt/fake_cublaslt.cc"
               "${folder}/cublaslt/lt_product.cc")
   target_link_libraries(ridge_fake_cublaslt PRIVATE ridge_fake_cuda ridge_core)
+  # Trainings on the fake GPU spend most of their time there.
+  set_source_files_properties("${folder}/cublaslt/lt_product.cc" PROPERTIES COMPILE_OPTIONS -O3)
   set_target_properties(ridge_fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SOVERSION 13
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fake_cuda")
   add_library(ridge_fake_nvml SHARED "${folder}/nvml/fake_nvml.cc")

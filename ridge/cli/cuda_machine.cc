@@ -62,12 +62,11 @@ std::string ProfileIdOf(const cuda::GpuFacts& gpu) {
   return id;
 }
 
-PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32, int64_t runtime_bytes) {
+PublishedGpu KnownOf(const cuda::GpuFacts& gpu, bool tf32) {
   PublishedGpu known = PublishedOf(gpu, tf32);
   DeviceProfile& profile = known.profile;
   profile.id = ProfileIdOf(gpu);
   profile.name = gpu.name;
-  profile.runtime_bytes = runtime_bytes;
   Result<DeviceProfile> measured = LoadProfile(profile.id);
   if (!measured.ok()) return known;
   if (measured->host_link_bytes_per_s > 0)
@@ -166,11 +165,14 @@ Result<OpenedMachine> OpenCudaMachine(const CudaMachineRequest& request,
   const int64_t held = device->gpu().memory_bytes - free;
   bytes->ContextIsMade(ordinal, device->gpu().uuid, held);
   opened.machine.counters = opened.counters.get();
-  PublishedGpu known = KnownOf(device->gpu(), request.libraries.tf32, held);
+  PublishedGpu known = KnownOf(device->gpu(), request.libraries.tf32);
+  // Where NVML does not tell what was in use before, a context takes what is published.
+  const int64_t context = std::min(held, known.profile.runtime_bytes);
+  opened.machine.used_before = bytes->bytes().used.before.value_or(held - context);
+  known.profile.runtime_bytes = held;
   opened.machine.profile = std::move(known.profile);
   opened.machine.host_link_bytes_per_s = known.host_link_bytes_per_s;
-  opened.machine.memory_bytes =
-      MostInUse(request.most, bytes->bytes().used.before.value_or(0), held, free);
+  opened.machine.memory_bytes = MostInUse(request.most, opened.machine.used_before, held, free);
   if (request.launch == "graph") opened.machine.recorded_run_bytes = cuda::kRecordedRunBytes;
   opened.bytes = std::move(bytes);
   opened.machine.bytes = opened.bytes.get();

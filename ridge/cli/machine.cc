@@ -8,7 +8,7 @@
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/measure.h"
 #include "ridge/backend/cpu/parallel.h"
-#include "ridge/backend/cuda/written_workspace.h"
+#include "ridge/backend/cuda/absent_gpu.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/cli/child_process.h"
 #include "ridge/cli/cuda_machine.h"
@@ -255,7 +255,7 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
   use.products = precision == "tf32" ? F32Products::kTf32 : F32Products::kExact;
   use.linear_fp8 = precision == "fp8";
   RIDGE_ASSIGN_OR_RETURN(use.software, FindSoftware(software, precision));
-  if (software == kOwnSoftware) use.ask_written = cuda::WrittenWorkspace;
+  if (software == kOwnSoftware) use.kernels = &cuda::KernelsOfAbsentGpus();
   RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware, use));
   OpenedMachine opened;
   opened.hardware = std::make_unique<Hardware>(hardware);

@@ -48,7 +48,7 @@ Result<std::vector<TrainOptions>> Jobs(const TuneRequest& request) {
   return jobs;
 }
 
-// The stored times, if they are of this machine and library.
+// The stored times, if they are of this machine and library.  Others stay until a model is faster.
 KernelTimes StartTimes(const Machine& machine) {
   const std::string library = LibrariesOf(machine);
   Result<KernelTimes> before = LoadKernelTimes(machine.profile.id, library);
@@ -121,6 +121,7 @@ Result<int> RunTune(const TuneRequest& request) {
     RIDGE_ASSIGN_OR_RETURN(TuneReport report, TuneKernels(options, opened.machine, times.kernel_s));
     models.push_back({options, std::move(report)});
     if (!request.json) PrintData(ModelText(models.back(), terminal));
+    if (!models.back().report.faster()) continue;
     times.made_at = UtcText(WallSeconds());
     RIDGE_RETURN_IF_ERROR(SaveKernelTimes(times));
   }

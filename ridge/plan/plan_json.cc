@@ -159,7 +159,7 @@ Json WorkspacesJson(const WorkspaceSources& sources, const Program& program) {
           {"answers_of", sources.libraries},
           {"recorded", sources.recorded.size()},
           {"asked", sources.asked.size()},
-          {"derived", sources.derived},
+          {"by_formula", sources.by_formula},
           {"bounded", sources.bounded},
           {"other_engines", sources.other_engines},
           {"largest_bytes", sources.largest_bytes},

@@ -29,7 +29,7 @@ WorkspaceSources WorkspaceSourcesOf(const Program& program) {
   for (const auto& [question, choice] : choices) {
     const std::optional<LibraryAnswer>& answer = choice->answer;
     if (!answer) {
-      (choice->is_bound ? sources.bounded : sources.derived).push_back(question);
+      (choice->is_bound ? sources.bounded : sources.by_formula).push_back(question);
       continue;
     }
     (answer->is_asked ? sources.asked : sources.recorded).push_back(question);

@@ -12,7 +12,7 @@ namespace ridge {
 struct WorkspaceSources {
   std::vector<std::string> recorded;   // an answer on record is in the plan
   std::vector<std::string> asked;      // an answer to this program is
-  std::vector<std::string> derived;    // what all answers obey is
+  std::vector<std::string> by_formula;  // of attention, which all answers obey
   std::vector<std::string> bounded;    // an upper bound is
   std::vector<std::string> libraries;  // that answered: "cuDNN 9.19.0 (recorded)"
   // Answers whose first deterministic engine takes other bytes than the library's first choice, and
@@ -21,7 +21,7 @@ struct WorkspaceSources {
   int64_t largest_bytes = 0, largest_first_bytes = 0;
 
   size_t answered() const { return recorded.size() + asked.size(); }
-  size_t unanswered() const { return derived.size() + bounded.size(); }
+  size_t unanswered() const { return by_formula.size() + bounded.size(); }
   bool empty() const { return answered() == 0 && unanswered() == 0; }
 };
 

@@ -114,7 +114,7 @@ std::string DeterminismReport(const PlanSummary& plan, const Terminal& terminal)
                       FormatCountOf(static_cast<int64_t>(sources.answered()), "kernel"),
                       sources.other_engines, DeterministicBytesText(*plan.program));
   if (sources.unanswered() > 0) {
-    text += fmt::format("  not known: of {} without an answer\n",
+    text += fmt::format("  not known: what cuDNN's first choice takes for {}\n",
                         FormatCountOf(static_cast<int64_t>(sources.unanswered()), "kernel"));
   }
   text += TimeText(plan, sources);

@@ -85,8 +85,8 @@ std::string DeterminismLine(const PlanSummary& plan, const WorkspaceSources& sou
 std::string WorkspacesLine(const PlanSummary& plan) {
   const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program);
   std::vector<std::string> parts = sources.libraries;
-  if (const auto derived = static_cast<int64_t>(sources.derived.size()); derived > 0)
-    parts.push_back("by formula: " + FormatCountOf(derived, "kernel"));
+  if (const auto count = static_cast<int64_t>(sources.by_formula.size()); count > 0)
+    parts.push_back("attention by formula: " + FormatCountOf(count, "kernel"));
   if (const auto bounded = static_cast<int64_t>(sources.bounded.size()); bounded > 0) {
     const char* one = sources.asked.empty() ? "is not in the table" : "has no answer";
     const char* more = sources.asked.empty() ? "are not in the table" : "have no answer";
@@ -538,13 +538,18 @@ std::string RanksReport(const std::vector<RankNumbers>& ranks, double communicat
 
 Status DoesNotFit(const Refusal& refusal) {
   const MemoryEstimate& memory = refusal.memory;
+  const std::string others =
+      refusal.used_before > 0
+          ? fmt::format(", both with {} in use before it", FormatBytes(refusal.used_before))
+          : "";
   return Status(ErrorCode::kOutOfMemory,
-                fmt::format("plan: the run needs {} on {}, {} {}. [R0101]\n"
+                fmt::format("plan: the run needs {} on {}, {} {}{}. [R0101]\n"
                             "  peak at {}: {}\n"
                             "  largest values there: {}\n"
                             "  hint: {}",
                             FormatBytes(memory.needed_bytes()), refusal.device, refusal.limit_name,
-                            FormatBytes(refusal.limit_bytes), Where(memory), BreakdownText(memory),
+                            FormatBytes(refusal.limit_bytes), others, Where(memory),
+                            BreakdownText(memory),
                             LargestText(memory), HelpText(refusal)));
 }
 

@@ -79,7 +79,8 @@ struct Refusal {
   int64_t limit_bytes = 0;
   std::string limit_name;  // whose limit it is: "--fit allows"
   std::vector<SmallerRun> smaller = {};
-  bool resumed = false;  // the run has begun, so it cannot become smaller
+  bool resumed = false;     // the run has begun, so it cannot become smaller
+  int64_t used_before = 0;  // on a GPU by others, in both
 };
 
 // kOutOfMemory with the need against the limit, the largest values at the peak and what would help.

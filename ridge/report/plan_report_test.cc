@@ -158,6 +158,10 @@ TEST(PlanReport, RefusalSaysNeedLimitLargestValuesAndTheWayOut) {
   EXPECT_THAT(DoesNotFit(refusal).message(),
               HasSubstr("hint: a resumed run keeps its batch; end other programs, raise --fit, or "
                         "resume it where there is more memory"));
+  refusal.used_before = 4 * kMiB;
+  EXPECT_THAT(DoesNotFit(refusal).message(),
+              HasSubstr("plan: the run needs 30.0 MiB on cpu, --fit allows 16.0 MiB, both with "
+                        "4.00 MiB in use before it. [R0101]\n"));
 }
 
 }  // namespace

@@ -384,6 +384,14 @@ class Cuda(RidgeTest):
         self.assertEqual(self.limit("--device-memory", "1", **others), 256)
         self.assertEqual(self.limit("--device-memory", "100MiB", **others), 64 + 100)
         self.assertEqual(self.limit("--device-memory", "1GiB", **others), 256)
+        self.assertEqual(self.limit("--fit", "100MiB", **others), 64 + 100)
+
+    def test_without_nvml_a_context_is_taken_to_have_what_is_published(self):
+        use = {"RIDGE_FAKE_CUDA_BYTES": str(2 << 30), "RIDGE_FAKE_CUDA_OTHERS_BYTES": str(400 << 20),
+               "RIDGE_FAKE_CUDA_CONTEXT_BYTES": str(600 << 20)}
+        size = ["--device-memory", "900MiB"]
+        self.assertEqual(self.limit(*size, **use), 400 + 900)
+        self.assertEqual(self.limit(*size, **use, RIDGE_FAKE_NVML="init=9"), 400 + 900)
 
     def test_a_part_that_is_none_is_refused(self):
         for value in ("0", "-1", "0.5x", "1.5"):

@@ -135,6 +135,8 @@ class Memory(Machine):
     def test_a_plan_that_does_not_fit_is_refused_before_the_first_step(self):
         for words, variables, has in (
                 (["--device-memory", "1MiB"], {}, "--device-memory allows 1.00 MiB"),
+                (["--device-memory", "1MiB"], {"RIDGE_FAKE_CUDA_OTHERS_BYTES": str(64 << 20)},
+                 "--device-memory allows 65.0 MiB, both with 64.0 MiB in use before it"),
                 ([], {"RIDGE_FAKE_CUDA_BYTES": str(1 << 20)}, "Test GPU 0 has 922 KiB")):
             done = self.ridge("train", *MODEL, *words, "--out", "run", env={**FAKE_GPU, **variables})
             self.assertEqual(done.returncode, 3, done.stderr)

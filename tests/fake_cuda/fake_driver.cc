@@ -439,7 +439,7 @@ DriverCode cuStreamUpdateCaptureDependencies_v2(StreamHandle stream, GraphNodeHa
   for (size_t i = 0; i < count; ++i) {
     const size_t place = reinterpret_cast<size_t>(nodes[i]);
     if (place == 0 || place > In(stream).capture()->graph.size()) return DriverCode::kInvalidValue;
-    behind.push_back(place - 1);
+    if (!TheState().LeavesOutEdge()) behind.push_back(place - 1);
   }
   In(stream).SetBehind(std::move(behind));
   return kOk;

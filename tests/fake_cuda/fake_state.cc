@@ -142,9 +142,11 @@ void State::Configure() {
   settings_.host_granule = static_cast<size_t>(
       NumberOf("RIDGE_FAKE_CUDA_HOST_GRANULE", static_cast<int64_t>(settings_.host_granule)));
   settings_.lazy = NumberOf("RIDGE_FAKE_CUDA_LAZY", 0) != 0;
+  settings_.left_out_edge = NumberOf("RIDGE_FAKE_CUDA_LEAVE_OUT_EDGE", 0);
   ReadFailure(settings_);
   ReadUse(settings_);
   leaked_ = 0;
+  told_edges_ = 0;
   calls_.clear();
   before_.clear();
   for (std::atomic<int>& code : stays_) code = 0;

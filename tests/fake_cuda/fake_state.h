@@ -24,6 +24,7 @@ struct Settings {
   size_t host_granule = size_t{2} << 20;
   bool alike = false;  // GPUs have one name
   bool lazy = false;
+  int64_t left_out_edge = 0;  // of those that are told of a graph, counted from 1; 0: none
   // What is taken of a GPU: by other processes, by a context, by the code of a module and by each
   // piece of work of a graph, both when they are launched first.
   uint64_t others_bytes = 0, context_bytes = 0, module_bytes = 0, work_bytes = 0;
@@ -73,6 +74,8 @@ class State {
   DriverCode stays(const Gpu* gpu) const;
 
   int64_t Calls(const char* function);
+  // Whether the edge that is told next is the one to be left out.
+  bool LeavesOutEdge() { return ++told_edges_ == settings_.left_out_edge; }
   void Born() { ++alive_; }
   void Died() { --alive_; }
   int64_t alive() const { return alive_; }
@@ -96,7 +99,7 @@ class State {
   std::map<std::string, int64_t> before_;  // calls before Settings::fail_since was there
   std::array<std::atomic<int>, kMostGpus + 1> stays_{};  // with all, and by GPU
   std::atomic<int64_t> alive_{0};
-  std::atomic<int64_t> leaked_{0};
+  std::atomic<int64_t> leaked_{0}, told_edges_{0};
 };
 
 State& TheState();

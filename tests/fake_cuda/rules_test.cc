@@ -1,9 +1,9 @@
 // A plan for a GPU that is not here rewrites graphs as the backend does on one that is, and its
 // kernels take the bytes of those that run.
+#include "ridge/backend/cuda/absent_gpu.h"
 #include "ridge/backend/cuda/cuda_backend.h"
 #include "ridge/backend/cuda/layouts.h"
 #include "ridge/backend/cuda/libraries.h"
-#include "ridge/backend/cuda/written_workspace.h"
 #include "ridge/core/test_folder.h"
 #include "ridge/plan/hardware/planned_device.h"
 #include "tests/fake_cuda/test_driver.h"
@@ -47,7 +47,7 @@ OpCall SgdUpdate(int64_t elements) {
 PlannedDevice PlannedH200() {
   const Result<Hardware> h200 = FindHardware("h200-sxm");
   EXPECT_TRUE(h200.ok()) << h200.status().message();
-  return PlannedDevice(*h200, {.operands = DType::kBF16, .ask_written = cuda::WrittenWorkspace});
+  return PlannedDevice(*h200, {.operands = DType::kBF16, .kernels = &cuda::KernelsOfAbsentGpus()});
 }
 
 TEST(CudaRules, AreThoseOfAPlanForAGpuThatIsNotHere) {
@@ -70,17 +70,24 @@ TEST(CudaRules, AreThoseOfAPlanForAGpuThatIsNotHere) {
     EXPECT_EQ(here.GroupsUpdate(SgdUpdate(elements)), planned.GroupsUpdate(SgdUpdate(elements)));
 }
 
+struct WorkspaceRange {
+  int64_t least = 0, most = 0;
+};
+
 // Of the kernels of ours that the backend offers, whatever layouts its operands have; none where a
 // library has one.
-std::optional<int64_t> WorkspaceHere(Backend& backend, const OpDef& op, const OpCall& call) {
+std::optional<WorkspaceRange> WorkspacesHere(Backend& backend, const OpDef& op,
+                                             const OpCall& call) {
   std::vector<LayoutId> channels_last;
   for (const TensorType& type : call.inputs) channels_last.push_back(cuda::ChannelsLastOf(type));
-  int64_t most = 0;
+  std::optional<WorkspaceRange> range;
   for (const KernelChoice& choice : backend.Candidates(op, call, channels_last).choices) {
     if (!choice.kernel.starts_with("cuda.")) return std::nullopt;
-    most = std::max(most, choice.workspace_bytes);
+    const int64_t bytes = choice.workspace_bytes;
+    if (!range) range = {bytes, bytes};
+    range = {std::min(range->least, bytes), std::max(range->most, bytes)};
   }
-  return most;
+  return range;
 }
 
 // Of a file, or as large as networks have them.
@@ -98,6 +105,7 @@ std::vector<CaseFile> AllCases() {
       {"reduce_sum", "bf16[8192,3072] axes=[0]"},
       {"scatter", "f32[50257,768], i64[8192], f32[8192,768] reduction=\"add\""},
       {"attention", "f32[8,12,1024,64], f32[8,12,1024,64], f32[8,12,1024,64] scale=0.125 causal=1"},
+      {"matmul", "f32[2,1,64,256], f32[1,5,256,832]"},  // of batches without one stride
       {"attention",
        "bf16[8,12,512,64], bf16[8,12,512,64], bf16[8,12,512,64], bool[512,512] scale=0.125"}};
   for (const auto& [op, words] : large)
@@ -105,30 +113,55 @@ std::vector<CaseFile> AllCases() {
   return files;
 }
 
-TEST(CudaRules, KernelsOfOursTakeWhatAPlanForAGpuThatIsNotHereSays) {
-  const TempFolder folder;
-  const FakeGpu gpu(kQuick);
-  const std::unique_ptr<Backend> backend = OpenBackend(gpu, folder.File("cubin"));
-  PlannedDevice planned = PlannedH200();
-  int compared = 0;
-  int64_t most = 0;
+// Calls visit(op, call, text) for each valid case.
+template <typename Visit>
+void ForEachCase(const Visit& visit) {
   for (const CaseFile& file : AllCases()) {
     const OpDef& op = *FindOp(file.op);
     for (const OpCase& op_case : file.cases) {
       if (op_case.kind == OpCase::Kind::kError) continue;
       const Result<OpCall> call = InferCase(op, op_case);
       ASSERT_TRUE(call.ok()) << file.op << ": " << op_case.text;
-      const std::optional<int64_t> here = WorkspaceHere(*backend, op, *call);
-      const bool is_bounded = op.name == "matmul" || op.cost_class == CostClass::kConv;
-      if (!here || is_bounded) continue;
-      const std::vector<KernelChoice> choices = planned.Candidates(op, *call, {}).choices;
-      EXPECT_EQ(choices.back().workspace_bytes, *here) << file.op << ": " << op_case.text;
-      most = std::max(most, *here);
-      ++compared;
+      visit(op, *call, file.op + ": " + op_case.text);
     }
   }
+}
+
+TEST(CudaRules, KernelsOfOursTakeWhatAPlanForAGpuThatIsNotHereSays) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const std::unique_ptr<Backend> backend = OpenBackend(gpu, folder.File("cubin"));
+  PlannedDevice device = PlannedH200();
+  int compared = 0, of_a_layout = 0;
+  int64_t most = 0;
+  ForEachCase([&](const OpDef& op, const OpCall& call, const std::string& text) {
+    const std::optional<WorkspaceRange> here = WorkspacesHere(*backend, op, call);
+    if (!here) return;
+    const KernelChoice planned = device.Candidates(op, call, {}).choices.back();
+    EXPECT_EQ(planned.workspace_bytes, here->most) << text;
+    EXPECT_EQ(planned.is_bound, here->least != here->most) << text;
+    most = std::max(most, here->most);
+    of_a_layout += planned.is_bound ? 1 : 0;
+    ++compared;
+  });
   EXPECT_GT(compared, 1500);
+  EXPECT_GT(of_a_layout, 0);
   EXPECT_GT(most, int64_t{1} << 20);
+}
+
+TEST(CudaRules, KernelsJoinWhatAPlanForAGpuThatIsNotHereJoins) {
+  const TempFolder folder;
+  const FakeGpu gpu(kQuick);
+  const std::unique_ptr<Backend> backend = OpenBackend(gpu, folder.File("cubin"));
+  const PlannedDevice device = PlannedH200();
+  std::map<bool, int> count;
+  ForEachCase([&](const OpDef& op, const OpCall& call, const std::string& text) {
+    const bool joins = backend->rules().Fuses(op, call);
+    EXPECT_EQ(device.rules().Fuses(op, call), joins) << text;
+    ++count[joins];
+  });
+  EXPECT_GT(count[true], 50);
+  EXPECT_GT(count[false], 1000);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "ridge/backend/cuda/absent_gpu.h"
 #include "ridge/backend/cuda/cuda_kernel.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
@@ -41,10 +42,7 @@ class CudaRules : public RewriteRules {
     rates_.least_flops_per_element = 48;  // a depthwise convolution has 9, a 1x1 one of 64 128
   }
   bool Fuses(const OpDef& op, const OpCall& call) const override {
-    const bool joins = op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
-                       op.name == "batch_norm_grad" || op.name == "scatter" ||
-                       op.name == "softmax_cross_entropy";
-    if (!joins) return false;
+    if (!JoinsSteps(op)) return false;
     for (const std::unique_ptr<KernelLibrary>& library : libraries_) {
       if (library->Knows(op)) return FusesIn(*library, op, call);
     }

@@ -97,18 +97,18 @@ int64_t ScoresOf(const OpCall& call) {
 }
 
 DeviceWorkspaces::DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask,
-                                   AskWritten ask_written)
+                                   const AbsentKernels* kernels)
     : device_(hardware.id),
       is_cpu_(IsCpu(hardware)),
       tf32_(tf32),
       capability_(ComputeCapability(hardware)),
       ask_(std::move(ask)),
-      ask_written_(std::move(ask_written)) {}
+      kernels_(kernels) {}
 
-// Whether CudnnAttentionWorkspace() is what cuDNN takes.
+// Whether CudnnAttentionWorkspace() is what cuDNN takes, as ridge asks it.
 bool DeviceWorkspaces::HasFormula(const OpDef& op, const OpCall& call) const {
   constexpr double kLeastOfCudnn = 8;
-  return IsAttention(op) && capability_ >= kLeastOfCudnn &&
+  return IsAttention(op) && kernels_ != nullptr && capability_ >= kLeastOfCudnn &&
          BytesPerElement(call.inputs[0].dtype) == 2;
 }
 
@@ -147,10 +147,11 @@ void DeviceWorkspaces::Set(const OpDef& op, const OpCall& call, KernelChoice& ch
   choice.workspace_bytes =
       choice.is_bound ? Bound(op, call) : CudnnAttentionWorkspace(op, capability_, call);
   if (capability_ == 0) return;  // no GPU of NVIDIA's
-  if (const auto written =
-          ask_written_ ? ask_written_(op, call, choice.workspace_bytes) : std::nullopt) {
-    choice.workspace_bytes = *written;
-    choice.is_bound = false;
+  const auto own = kernels_ == nullptr ? std::nullopt
+                                       : kernels_->Workspace(op, call, choice.workspace_bytes);
+  if (own) {
+    choice.workspace_bytes = own->bytes;
+    choice.is_bound = own->is_bound;
     return;
   }
   const std::optional<std::string> question = QuestionAbout(op, call);

@@ -5,24 +5,21 @@
 // products and all operators of other GPUs have an upper bound.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <string>
 
+#include "ridge/lower/absent_kernels.h"
 #include "ridge/lower/kernel_query.h"
 #include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/hardware/hardware.h"
 
 namespace ridge {
 
-// The workspace of the kernel of ours that runs a call; none where a library runs it, which takes
-// `library_bytes`.
-using AskWritten = std::function<std::optional<int64_t>(const OpDef& op, const OpCall& call,
-                                                        int64_t library_bytes)>;
-
 class DeviceWorkspaces {
  public:
-  // `tf32`: products of f32 are rounded to it.  `ask` and `ask_written` may be null.
-  DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask, AskWritten ask_written);
+  // `tf32`: products of f32 are rounded to it.  `ask` and `kernels` may be null; `kernels` outlives
+  // this.
+  DeviceWorkspaces(const Hardware& hardware, bool tf32, AskConv ask, const AbsentKernels* kernels);
 
   // Sets workspace_bytes and is_bound; where a library may answer, key, and where it did, answer.
   void Set(const OpDef& op, const OpCall& call, KernelChoice& choice) const;
@@ -36,7 +33,7 @@ class DeviceWorkspaces {
   const bool is_cpu_, tf32_;
   const double capability_;
   const AskConv ask_;
-  const AskWritten ask_written_;
+  const AbsentKernels* const kernels_;
 };
 
 // Pairs of a query and a key of an attention's call.

@@ -225,16 +225,6 @@ bool HasWinograd(const ConvGeometry& geometry) {
   return window.y().IsWinograd() && window.x().IsWinograd() && window.z().kernel == 1;
 }
 
-// A thread reads an element of every input before it writes one.
-void AllowAllInPlace(const OpCall& call, KernelChoice& choice) {
-  for (size_t out = 0; out < call.outputs.size(); ++out) {
-    for (size_t in = 0; in < call.inputs.size(); ++in) {
-      if (call.has_input(in) && call.inputs[in] == call.outputs[out])
-        choice.in_place.emplace_back(static_cast<int>(out), static_cast<int>(in));
-    }
-  }
-}
-
 constexpr int kAddedInput = 3;  // of a product
 
 // Whether a product adds another tensor first: cuBLASLt does it in that tensor's bytes.
@@ -264,14 +254,16 @@ double ScorePasses(const OpDef& op) {
 
 class PlannedRules : public RewriteRules {
  public:
-  PlannedRules(const Roofline& model, const Hardware& hardware, bool eager)
-      : eager_(eager),
-        cuda_(ComputeCapability(hardware) > 0 && !eager),
+  PlannedRules(const Roofline& model, const Hardware& hardware, const DeviceUse& use)
+      : eager_(use.software.eager),
+        cuda_(ComputeCapability(hardware) > 0 && !eager_),
+        kernels_(cuda_ ? use.kernels : nullptr),
         f32_(PeakOrZero(hardware.fp32_tflops)),
         bf16_(std::max(PeakOrZero(hardware.bf16_tflops), f32_)),
         f16_(std::max(PeakOrZero(hardware.fp16_tflops), f32_)),
         flops_per_byte_(f32_ / model.facts().memory_bytes_per_s) {}
-  bool Fuses(const OpDef& op, const OpCall&) const override {
+  bool Fuses(const OpDef& op, const OpCall& call) const override {
+    if (kernels_ != nullptr) return kernels_->Fuses(op, call);
     return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
            op.name == "batch_norm_grad" ||
            (cuda_ && (op.name == "softmax_cross_entropy" || op.name == "scatter"));
@@ -300,6 +292,7 @@ class PlannedRules : public RewriteRules {
  private:
   const bool eager_;
   const bool cuda_;                // kernels as ridge has them for CUDA
+  const AbsentKernels* const kernels_;  // may be null
   const double f32_, bf16_, f16_;  // TFLOP/s of products, by their operands
   const double flops_per_byte_;
 };
@@ -350,9 +343,9 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
       winograd_(ComputeCapability(hardware) > 0 && use.products == F32Products::kExact),
       fp8_speed_(use.linear_fp8 ? Fp8Speed(hardware) : 0),
       ramp_s_(kHalfSpeedSeconds * use.software.scale),
-      workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv, use.ask_written),
+      workspaces_(hardware, use.products == F32Products::kTf32, use.ask_conv, use.kernels),
       model_(ProfileOf(hardware, use)),
-      rules_(std::make_unique<PlannedRules>(model_, hardware, eager_)) {}
+      rules_(std::make_unique<PlannedRules>(model_, hardware, use)) {}
 
 // CUDA's: addresses of 256 bytes restrict no kernel, memory comes in pieces of 2 MiB.
 MemorySpace PlannedDevice::memory() {
@@ -384,7 +377,6 @@ KernelCandidates PlannedDevice::Candidates(const OpDef& op, const OpCall& call,
 
 KernelChoice PlannedDevice::ChoiceFor(const OpDef& op, const OpCall& call) const {
   KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
-  if (op.name == "fused") AllowAllInPlace(call, choice);
   if (!IsCpu(hardware_) && !eager_ && AddsFirst(op, call)) choice.in_place = {{0, kAddedInput}};
   workspaces_.Set(op, call, choice);
   choice.efficiency = EfficiencyOf(op, call);

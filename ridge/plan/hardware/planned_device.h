@@ -28,7 +28,8 @@ struct DeviceUse {
   Software software = {};
   bool needs_memory = true;    // false: a CPU's may be unknown
   AskConv ask_conv = nullptr;  // about convolutions that are not on record; null: nobody is asked
-  AskWritten ask_written = nullptr;  // null: programs other than ridge, which have bounds
+  // Of ridge on GPUs of NVIDIA's, outlives the device; null: other programs, which have bounds.
+  const AbsentKernels* kernels = nullptr;
 };
 
 // What a plan for the device needs to know beyond its kernels.

@@ -127,6 +127,18 @@ constexpr AttentionAnswer kAttentionAnswers[] = {
     {{3, 9, 3, 70, 130, 72, 40}, 2121096, 2563592, 1580296},
 };
 
+// Libraries have all other operators.
+class OnlyNorms : public AbsentKernels {
+ public:
+  std::optional<WorkspaceBytes> Workspace(const OpDef& op, const OpCall&,
+                                          int64_t library_bytes) const override {
+    if (op.name != "layer_norm") return std::nullopt;
+    EXPECT_EQ(library_bytes, 1 << 20);
+    return WorkspaceBytes{4864, /*is_bound=*/true};
+  }
+  bool Fuses(const OpDef& op, const OpCall&) const override { return op.name == "matmul"; }
+};
+
 OpCall AttentionCall(const AttentionExtents& e) {
   OpCall call;
   call.inputs = {{DType::kBF16, {e.batch, e.heads, e.queries, e.head_dim}},
@@ -137,8 +149,9 @@ OpCall AttentionCall(const AttentionExtents& e) {
 }
 
 TEST(PlannedDeviceTest, WorkspacesOfAttentionAreWhatCudnnAnswers) {
-  const auto bytes = [](const char* id, const char* op, const AttentionExtents& e) {
-    PlannedDevice device(Device(id));
+  const OnlyNorms norms;
+  const auto bytes = [&](const char* id, const char* op, const AttentionExtents& e) {
+    PlannedDevice device(Device(id), {.kernels = &norms});
     return device.Candidates(*FindOp(op), AttentionCall(e), {}).choices.front().workspace_bytes;
   };
   for (const AttentionAnswer& answer : kAttentionAnswers) {
@@ -306,6 +319,25 @@ TEST(PlannedDeviceTest, WhatIsNotOnRecordIsAsked) {
                                              "conv_grad_input bf16 bf16" + rest}));
 }
 
+TEST(PlannedDeviceTest, AttentionOfOtherProgramsHasABound) {
+  const AttentionExtents& e = kAttentionAnswers[0].e;
+  PlannedDevice device(Device("h200-sxm"));
+  const KernelChoice choice =
+      device.Candidates(*FindOp("attention_grad"), AttentionCall(e), {}).choices.front();
+  EXPECT_TRUE(choice.is_bound);
+  EXPECT_GT(choice.workspace_bytes, kAttentionAnswers[0].h200);
+}
+
+TEST(PlannedDeviceTest, WhatIsJoinedIsWhatKernelsJoin) {
+  const OnlyNorms norms;
+  const auto joins = [&](const char* device, const char* op) {
+    return PlannedDevice(Device(device), {.kernels = &norms}).rules().Fuses(*FindOp(op), {});
+  };
+  EXPECT_TRUE(joins("h200-sxm", "matmul"));
+  EXPECT_FALSE(joins("h200-sxm", "conv"));
+  EXPECT_TRUE(joins("mi300x", "conv")) << "no kernels of ours";
+}
+
 TEST(PlannedDeviceTest, AKernelOfOursTakesItsBytesAndIsNoQuestionToCudnn) {
   const OpDef& norm = *FindOp("layer_norm");
   const OpCall call{"y", {{DType::kF32, {4, 768}}}, {{DType::kF32, {4, 768}}}, norm.attr_defaults};
@@ -314,11 +346,10 @@ TEST(PlannedDeviceTest, AKernelOfOursTakesItsBytesAndIsNoQuestionToCudnn) {
     return PlannedDevice(Device(device), use).Candidates(norm, call, {}).choices.front();
   };
   EXPECT_EQ(choice_on("h200-sxm").workspace_bytes, 1 << 20) << "the bound";
-  use.ask_written = [](const OpDef& op, const OpCall&, int64_t library_bytes) {
-    EXPECT_EQ(library_bytes, 1 << 20);
-    return op.name == "layer_norm" ? std::optional<int64_t>(4864) : std::nullopt;
-  };
+  const OnlyNorms norms;
+  use.kernels = &norms;
   EXPECT_EQ(choice_on("h200-sxm").workspace_bytes, 4864);
+  EXPECT_TRUE(choice_on("h200-sxm").is_bound);
   EXPECT_EQ(choice_on("h200-sxm").key, "");
   EXPECT_EQ(choice_on("mi300x").workspace_bytes, 1 << 20) << "no kernels of ours";
 }

@@ -153,7 +153,7 @@ Result<PrecisionChoice> SearchWith(const SearchRequest& query, const std::string
 }
 
 int64_t LimitBytes(const TrainOptions& options, const Machine& machine) {
-  if (options.fit_bytes > 0) return options.fit_bytes;
+  if (options.fit_bytes > 0) return machine.used_before + options.fit_bytes;
   if (machine.in_host_memory()) return AvailableMemoryBytes();
   return machine.memory_bytes > 0 ? machine.memory_bytes : kUnknownLimit;
 }
@@ -297,6 +297,7 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   job.data_bytes = counts_data ? PlannedDataBytes(*data, options.batch) : 0;
   job.limit_bytes = LimitBytes(options, machine);
   job.limit_name = LimitName(options, machine);
+  job.used_before = machine.used_before;
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found,
                          SearchPrecision({options, forward, job.facts, with_eval,
                                           SearchLimitBytes(job, machine), machine, lengths}));
@@ -497,7 +498,8 @@ Refusal RefusalOf(const PlannedJob& job) {
   Refusal refusal = {.device = job.device,
                      .memory = job.memory,
                      .limit_bytes = job.limit_bytes,
-                     .limit_name = job.limit_name};
+                     .limit_name = job.limit_name,
+                     .used_before = job.used_before};
   if (job.options.batch < 2 || !job.lengths.empty()) return refusal;
   refusal.smaller.push_back(
       {.flags = fmt::format("--batch {} --accumulate {}", job.options.batch / 2,

@@ -34,6 +34,7 @@ struct PlannedJob {
   int64_t data_bytes = 0;
   int64_t limit_bytes = 0;  // memory that the run may use
   std::string limit_name;   // whose limit it is: "--fit allows"
+  int64_t used_before = 0;  // Machine::used_before
   // Of a run with batches of several lengths, the whole one last; else empty.
   std::vector<PlanLength> lengths;
   double step_s = 0;                   // of one update; of several lengths the mean over an epoch

@@ -30,6 +30,7 @@ struct Machine {
   Backend* backend = nullptr;                    // not owned; nullptr: the device is not here
   KernelQuery* planned = nullptr;                // not owned: answers for a device that is not here
   int64_t memory_bytes = 0;                      // that a process may use on it; 0: not known
+  int64_t used_before = 0;                       // bytes of a GPU that others use, in memory_bytes
   Software software = {};                        // that runs on a device that is not here
   std::string known_from = "what is published";  // of such a device
   double peak_flops_per_s = 0;                   // of that device, as its sheet has it

@@ -52,16 +52,18 @@ std::string LibraryDifference(const CheckpointState& now, const CheckpointState&
                      WithoutThoseOf(then.libraries, used));
 }
 
-using NodeName = std::pair<std::string, std::string>;  // step and node
+struct NodeKernel {
+  std::string step, node, kernel;
+};
 
-// Empty where the text is no plan.
-std::map<NodeName, std::string> KernelsOf(const std::string& plan_json) {
-  std::map<NodeName, std::string> kernels;
+// In the plan's order; empty where the text is no plan.
+std::vector<NodeKernel> KernelsOf(const std::string& plan_json) {
+  std::vector<NodeKernel> kernels;
   try {
     const Json plan = Json::parse(plan_json);
     for (const Json& node : plan.at("nodes")) {
-      kernels[{node.at("step").get<std::string>(), node.at("name").get<std::string>()}] =
-          node.at("kernel").get<std::string>();
+      kernels.push_back({node.at("step").get<std::string>(), node.at("name").get<std::string>(),
+                         node.at("kernel").get<std::string>()});
     }
   } catch (const std::exception&) {  // of JSON, or of a shape
     return {};
@@ -77,11 +79,13 @@ std::string DataName(const CheckpointState& state) {
 }  // namespace
 
 std::string FirstOtherKernel(const std::string& now_plan_json, const std::string& then_plan_json) {
-  const std::map<NodeName, std::string> then = KernelsOf(then_plan_json);
-  for (const auto& [name, kernel] : KernelsOf(now_plan_json)) {
-    const auto before = then.find(name);
-    if (before == then.end() || before->second == kernel) continue;
-    return fmt::format("node '{}' of step '{}' on {}, on {} then", name.second, name.first, kernel,
+  std::map<std::pair<std::string, std::string>, std::string> then;
+  for (NodeKernel& of : KernelsOf(then_plan_json))
+    then[{std::move(of.step), std::move(of.node)}] = std::move(of.kernel);
+  for (const NodeKernel& of : KernelsOf(now_plan_json)) {
+    const auto before = then.find({of.step, of.node});
+    if (before == then.end() || before->second == of.kernel) continue;
+    return fmt::format("node '{}' of step '{}' on {}, on {} then", of.node, of.step, of.kernel,
                        before->second);
   }
   return "";

@@ -49,6 +49,9 @@ TEST(RunDifferenceTest, NamesTheFirstNodeThatRunsOnAnotherKernel) {
   const std::string other =
       FirstOtherKernel(plan("a/algo1", "a/algo2"), plan("a/algo1", "a/algo1"));
   EXPECT_EQ(other, "node 'down' of step 'train' on a/algo2, on a/algo1 then");
+  EXPECT_EQ(FirstOtherKernel(plan("a/algo2", "a/algo2"), plan("a/algo1", "a/algo1")),
+            "node 'up' of step 'train' on a/algo2, on a/algo1 then")
+      << "in the plan's order";
   for (const std::string& none : {plan("a/algo1", "a/algo2"), std::string("{"), std::string("[]")})
     EXPECT_EQ(FirstOtherKernel(plan("a/algo1", "a/algo2"), none), "");
   CheckpointState now = StateWith({}), then = StateWith({});

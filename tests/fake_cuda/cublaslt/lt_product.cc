@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "ridge/core/dtype.h"
 
@@ -41,39 +42,51 @@ bool AreListed(const LtProduct& product, LtType a, LtType b, LtType c, LtType d)
   return d == a || d == LtType::kF32;
 }
 
+// One of the batch in f64, row-major: [rows, columns], or transposed [columns, rows].
+std::vector<double> Packed(const LtMatrix& matrix, const void* data, int64_t batch, bool transposed,
+                           bool rounds) {
+  const DType type = DTypeOf(matrix.type);
+  std::vector<double> packed(static_cast<size_t>(matrix.rows * matrix.columns));
+  for (int64_t column = 0; column < matrix.columns; ++column) {
+    for (int64_t row = 0; row < matrix.rows; ++row) {
+      const int64_t at = batch * matrix.batch_stride + column * matrix.stride + row;
+      const double value = LoadAsDouble(type, data, at);
+      packed[static_cast<size_t>(transposed ? column * matrix.rows + row
+                                            : row * matrix.columns + column)] =
+          rounds ? ToTf32(value) : value;
+    }
+  }
+  return packed;
+}
+
+// op(a) op(b) of one of the batch.  Each sum adds up in the order of depth.
 class Sums {
  public:
-  Sums(const LtProduct& product, const LtMatrix& a, const LtMatrix& b, const LtOperands& operands)
-      : a_(a),
-        b_(b),
-        operands_(operands),
-        transpose_a_(product.transpose_a != 0),
-        transpose_b_(product.transpose_b != 0),
-        depth_(transpose_a_ ? a.rows : a.columns),
-        rounds_(product.compute == LtCompute::kTf32) {}
+  Sums(const LtProduct& product, const LtMatrix& a, const LtMatrix& b, const LtOperands& operands,
+       int64_t batch)
+      : depth_(product.transpose_a != 0 ? a.rows : a.columns),
+        a_(Packed(a, operands.a, batch, product.transpose_a == 0, RoundsOf(product))),
+        b_(Packed(b, operands.b, batch, product.transpose_b == 0, RoundsOf(product))),
+        sums_(a_.size() / static_cast<size_t>(depth_)) {}
 
-  double At(int64_t batch, int64_t row, int64_t column) const {
-    double sum = 0;
+  // Of all rows.
+  const std::vector<double>& OfColumn(int64_t column) {
+    const size_t rows = sums_.size();
+    std::fill(sums_.begin(), sums_.end(), 0.0);
     for (int64_t k = 0; k < depth_; ++k) {
-      sum += Element(a_, operands_.a, batch, transpose_a_ ? k : row, transpose_a_ ? row : k) *
-             Element(b_, operands_.b, batch, transpose_b_ ? column : k, transpose_b_ ? k : column);
+      const double factor = b_[static_cast<size_t>(column * depth_ + k)];
+      const double* const of_depth = a_.data() + static_cast<size_t>(k) * rows;
+      for (size_t row = 0; row < rows; ++row) sums_[row] += of_depth[row] * factor;
     }
-    return sum;
+    return sums_;
   }
 
  private:
-  double Element(const LtMatrix& matrix, const void* data, int64_t batch, int64_t row,
-                 int64_t column) const {
-    const int64_t at = batch * matrix.batch_stride + column * matrix.stride + row;
-    const double value = LoadAsDouble(DTypeOf(matrix.type), data, at);
-    return rounds_ ? ToTf32(value) : value;
-  }
+  static bool RoundsOf(const LtProduct& product) { return product.compute == LtCompute::kTf32; }
 
-  const LtMatrix &a_, &b_;
-  const LtOperands& operands_;
-  const bool transpose_a_, transpose_b_;
   const int64_t depth_;
-  const bool rounds_;
+  const std::vector<double> a_, b_;  // [depth, rows], [columns, depth]
+  std::vector<double> sums_;
 };
 
 }  // namespace
@@ -110,15 +123,16 @@ LtCode CheckProduct(const LtProduct& product, const LtMatrix& a, const LtMatrix&
 
 void RunProduct(const LtProduct& product, const LtMatrix& a, const LtMatrix& b, const LtMatrix& c,
                 const LtMatrix& d, double alpha, double beta, const LtOperands& operands) {
-  const Sums sums(product, a, b, operands);
   const DType type = DTypeOf(d.type);
   const bool default_steps = product.epilogue == cuda::kLtDefault;
   const bool relu = !default_steps && (product.epilogue & cuda::kLtRelu) != 0;
   const bool adds_bias = !default_steps && (product.epilogue & cuda::kLtBias) != 0;
   for (int64_t batch = 0; batch < d.batch; ++batch) {
+    Sums sums(product, a, b, operands, batch);
     for (int64_t column = 0; column < d.columns; ++column) {
+      const std::vector<double>& of_column = sums.OfColumn(column);
       for (int64_t row = 0; row < d.rows; ++row) {
-        double value = alpha * sums.At(batch, row, column);
+        double value = alpha * of_column[static_cast<size_t>(row)];
         if (beta != 0)
           value += beta *
                    LoadAsDouble(type, operands.c, batch * c.batch_stride + column * c.stride + row);

@@ -139,6 +139,10 @@ const char* DescribeGradWeight(const OpCall& call, LayoutId layout, CudnnCall& a
 
 }  // namespace
 
+bool IsConv(const OpDef& op) {
+  return op.name == "conv" || op.name == "conv_grad_input" || op.name == "conv_grad_weight";
+}
+
 const char* DescribeConv(const OpDef& op, const OpCall& call, LayoutId layout, CudnnCall& asked) {
   if (const char* const reason = CheckTypes(call); reason != nullptr) return reason;
   asked.question.most_workspace = kMostConvBytes;

@@ -31,6 +31,10 @@ inline constexpr const char* kCudnnBias = "cuDNN: bias gradient";
 inline constexpr const char* kCudnnEmpty = "cuDNN: empty tensor";
 }  // namespace refusal
 
+// Operators that cuDNN has.
+bool IsAttention(const OpDef& op);
+bool IsConv(const OpDef& op);
+
 // These fill `asked`, or return one of refusal::*.
 // attention, attention_grad.
 const char* DescribeAttention(const OpDef& op, const OpCall& call, CudnnCall& asked);

@@ -15,11 +15,6 @@ namespace {
 constexpr size_t kMostPlans = 4;  // of a call, where they are timed
 constexpr std::string_view kPrefix = "cudnn.", kChannelsLastMark = "/channels_last:";
 
-bool IsAttention(const OpDef& op) { return op.name == "attention" || op.name == "attention_grad"; }
-bool IsConv(const OpDef& op) {
-  return op.name == "conv" || op.name == "conv_grad_input" || op.name == "conv_grad_weight";
-}
-
 // "cudnn.conv/channels_last:eng62_k2=5"
 std::string KernelName(const OpDef& op, LayoutId layout, const CudnnPlan& plan) {
   return fmt::format("{}{}{}{}", kPrefix, op.name,
