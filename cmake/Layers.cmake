@@ -18,9 +18,9 @@ function(ridge_add_pch_library name)
 endfunction()
 
 # Of tests the library is what must be fast: their own sources take a tenth to a third less time to
-# compile so.
+# compile so, and under sanitizers half of it.
 function(ridge_compile_as_test target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>)
 endfunction()
 
 # Code that no step waits for: a third less of it, in three quarters of the time to compile.

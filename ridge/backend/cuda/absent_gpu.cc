@@ -1,6 +1,7 @@
 #include "ridge/backend/cuda/absent_gpu.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ridge/backend/cuda/cublaslt/product.h"
 #include "ridge/backend/cuda/cudnn/cudnn_call.h"
@@ -14,10 +15,18 @@ bool IsProduct(const OpCall& call) {
   return DescribeProduct(call, /*tf32=*/false, asked) == nullptr;
 }
 
-// In one layout as in the other.
+// In one layout as in the other.  cuDNN 9.19 has no engine for addresses below its alignment, and
+// none for a relu without a bias.
 bool IsConvOfCudnn(const OpDef& op, const OpCall& call) {
   CudnnCall asked;
-  return DescribeConv(op, call, kRowMajor, asked) == nullptr;
+  if (DescribeConv(op, call, kRowMajor, asked) != nullptr) return false;
+  const RidgeCudnnQuestion& question = asked.question;
+  const auto is_aligned = [](const RidgeCudnnTensor& tensor) {
+    return tensor.rank == 0 || tensor.alignment >= kCudnnAlignment;
+  };
+  const bool relu_alone = question.relu != 0 && question.tensors[RIDGE_CUDNN_BIAS].rank == 0;
+  return !relu_alone &&
+         std::all_of(std::begin(question.tensors), std::end(question.tensors), is_aligned);
 }
 
 bool IsAttentionOfCudnn(const OpDef& op, const OpCall& call, int64_t library_bytes) {
