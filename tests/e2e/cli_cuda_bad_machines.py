@@ -1,6 +1,7 @@
 """Machines that cannot run a GPU, and GPUs that are lost: the sentence, the exit code, and what is left of
 the run.  On a driver that runs on the host."""
 import glob
+import json
 import os
 import random
 import re
@@ -108,6 +109,35 @@ class Drivers(Machine):
     def test_no_nvrtc(self):
         self.both(6, "no NVRTC: libnvrtc.so.13 is not found. hint: pip install nvidia-cuda-nvrtc, or set "
                      "RIDGE_CUDA_PATH to its folder", LD_PRELOAD=self.shim, ABSENT="libnvrtc")
+
+    def doctor_of_nvrtc(self, **variables):
+        """The row, and the text and the mend of what is noted of runs on a GPU."""
+        env = {**FAKE_GPU, **variables}
+        rows = [line for line in self.ridge("doctor", env=env).stdout.splitlines() if line.startswith("NVRTC")]
+        probe = json.loads(self.ridge("doctor", "--json", env=env).stdout)
+        return ([" ".join(row.split()) for row in rows], probe["cuda"]["nvrtc"],
+                [(p["severity"], p["text"], p["mend"]) for p in probe["problems"]
+                 if p["subject"] == "--device cuda"])
+
+    def test_doctor_says_of_nvrtc_what_a_run_says(self):
+        path = f"{FAKE_CUDA}/libnvrtc.so.13"
+        self.assertEqual(self.doctor_of_nvrtc(), ([f"NVRTC 13.0 ({path})"],
+                                                  [{"version": "13.0", "path": path}], []))
+        absent = {"LD_PRELOAD": self.shim, "ABSENT": "libnvrtc"}
+        self.assertEqual(self.doctor_of_nvrtc(**absent), ([], [], [
+            ("note", "no NVRTC: libnvrtc.so.13 is not found",
+             "pip install nvidia-cuda-nvrtc, or set RIDGE_CUDA_PATH to its folder")]))
+        self.assertEqual(self.doctor_of_nvrtc(**absent, CUDA_VISIBLE_DEVICES=""), ([], [], []))
+
+    def test_doctor_finds_nvrtc_in_a_wheel_as_a_run_does(self):
+        folder = self.fakes("libnvrtc.so.13")
+        wheel = self.path("venv/lib/python3.11/site-packages/nvidia/cu13/lib")
+        os.makedirs(wheel)
+        os.symlink(f"{FAKE_CUDA}/libnvrtc.so.13", f"{wheel}/libnvrtc.so.13")
+        venv = {"RIDGE_CUDA_PATH": folder, "VIRTUAL_ENV": self.path("venv")}
+        self.assertEqual(self.doctor_of_nvrtc(**venv)[0], [f"NVRTC 13.0 ({wheel}/libnvrtc.so.13)"])
+        done = self.ridge("train", *MODEL, "--steps", "1", "--out", "run", env={**FAKE_GPU, **venv})
+        self.assertIn(f"NVRTC 13.0 ({wheel}/libnvrtc.so.13)", done.stderr)
 
     def test_a_file_that_is_no_nvrtc(self):
         self.fakes("libnvrtc.so.13")
