@@ -159,6 +159,7 @@ void AddGpuRows(const Probe& probe, Table& table) {
   for (const std::string& row : GpuRows(probe.cuda.gpus)) table.AddRow({"", row});
   AddAnswerRows(probe.cuda, table);
   AddLibraryRows("CUDA toolkit", probe.cuda.toolkits, table);
+  AddLibraryRows("NVRTC", probe.cuda.nvrtc, table);
   AddLibraryRows("cuBLASLt", probe.cuda.cublaslt, table);
   AddLibraryRows("cuDNN", probe.cuda.cudnn, table);
   AddLibraryRows("NCCL", probe.cuda.nccl, table);

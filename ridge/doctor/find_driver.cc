@@ -1,5 +1,5 @@
-// What libcuda answers.  A child process asks it: a driver that crashes or does not answer takes
-// nothing with it.
+// What libcuda answers, and the compiler of kernels.  A child process asks libcuda: a driver that
+// crashes or does not answer takes nothing with it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "ridge/backend/cuda/gpus.h"
+#include "ridge/backend/cuda/nvrtc.h"
 #include "ridge/core/process.h"
 #include "ridge/doctor/find_probe.h"
 
@@ -132,6 +133,11 @@ Probe::CudaAnswer AskDriver() {
   ::waitpid(child, &state, 0);
   const Result<Probe> read = ParseProbe(*text, "libcuda");
   return read.ok() && read->cuda.answer ? *read->cuda.answer : NoAnswerOf(state);
+}
+
+Result<Probe::Library> OpenNvrtc() {
+  RIDGE_ASSIGN_OR_RETURN(const cuda::Nvrtc nvrtc, cuda::Nvrtc::Open());
+  return Probe::Library{nvrtc.version(), nvrtc.path()};
 }
 
 }  // namespace ridge

@@ -165,6 +165,15 @@ bool MayHaveDriver(const ProbePlace& place, const Probe::Cuda& cuda) {
          !Variable(place, cuda::kPathVariable).empty();
 }
 
+void AskLibraries(const ProbePlace& place, Probe::Cuda& cuda) {
+  if (!MayHaveDriver(place, cuda)) return;
+  if (place.driver != nullptr) cuda.answer = place.driver();
+  if (place.nvrtc == nullptr) return;
+  Result<Probe::Library> nvrtc = place.nvrtc();
+  if (!nvrtc.ok()) cuda.nvrtc_failure = nvrtc.status().message();
+  if (nvrtc.ok()) cuda.nvrtc = {*std::move(nvrtc)};
+}
+
 }  // namespace
 
 Probe::Cuda FindCuda(const ProbePlace& place) {
@@ -181,7 +190,7 @@ Probe::Cuda FindCuda(const ProbePlace& place) {
     cuda.gpus = FindNvidiaGpus(place);
     if (cuda.driver.empty()) cuda.driver = DriverOfSmi(place);  // WSL: Windows has the driver
   }
-  if (place.driver != nullptr && MayHaveDriver(place, cuda)) cuda.answer = place.driver();
+  AskLibraries(place, cuda);
   cuda.toolkits = FindToolkits(place);
   cuda.cublaslt = FindLibraries(place, folders, "libcublasLt");
   cuda.cudnn = FindLibraries(place, folders, "libcudnn");

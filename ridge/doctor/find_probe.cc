@@ -242,8 +242,9 @@ Probe::Mpi LoadedPlugin(Mpi mpi) {
 }  // namespace
 
 ProbePlace ThisMachine() {
-  return {"", [](const char* name) -> const char* { return std::getenv(name); }, OutputOf,
-          LoadedPlugin, AskDriver};
+  return {"",        [](const char* name) -> const char* { return std::getenv(name); },
+          OutputOf,  LoadedPlugin,
+          AskDriver, OpenNvrtc};
 }
 
 Probe FindProbe(const ProbePlace& place) {

@@ -16,8 +16,9 @@ struct ProbePlace {
   std::string root;                                              // before every absolute path
   std::function<const char*(const char*)> variable;              // of the environment, as getenv
   std::function<std::string(const std::string& words)> command;  // output of "nvidia-smi ..."
-  std::function<Probe::Mpi(Mpi mpi)> plugin = nullptr;  // with all but launcher and version
-  std::function<Probe::CudaAnswer()> driver = nullptr;  // asked where there is a trace of one
+  std::function<Probe::Mpi(Mpi mpi)> plugin = nullptr;      // with all but launcher and version
+  std::function<Probe::CudaAnswer()> driver = nullptr;      // asked where there is a trace of one
+  std::function<Result<Probe::Library>()> nvrtc = nullptr;  // opened where the driver is asked
 };
 ProbePlace ThisMachine();
 
@@ -33,6 +34,9 @@ Probe::Python FindPython(const ProbePlace& place);
 
 // Opens libcuda as programs of this environment do, and asks it for its GPUs; 10 s at most.
 Probe::CudaAnswer AskDriver();
+
+// The NVRTC that a run on a GPU opens; else the error that ends such a run.
+Result<Probe::Library> OpenNvrtc();
 
 // What several of them need.  Paths are those within the root.
 namespace probing {

@@ -215,6 +215,23 @@ TEST_F(FindProbeTest, TheDriverIsAskedWhereThereIsATraceOfOne) {
   EXPECT_EQ(read->cuda.answer->version, "13.0");
 }
 
+TEST_F(FindProbeTest, TheCompilerOfKernelsIsThatOfARun) {
+  ProbePlace place = Place();
+  place.nvrtc = [] { return Probe::Library{"13.0", "/opt/venv/lib/libnvrtc.so.13"}; };
+  EXPECT_TRUE(FindProbe(place).cuda.nvrtc.empty());  // no trace of NVIDIA: nothing is opened
+  File("/dev/nvidiactl", "");
+  Probe probe = FindProbe(place);
+  ASSERT_EQ(probe.cuda.nvrtc.size(), 1u);
+  EXPECT_EQ(probe.cuda.nvrtc[0].path, "/opt/venv/lib/libnvrtc.so.13");
+  EXPECT_EQ(probe.cuda.nvrtc_failure, "");
+  place.nvrtc = [] { return Status(ErrorCode::kDevice, "no NVRTC: why. hint: what to do"); };
+  probe = FindProbe(place);
+  EXPECT_TRUE(probe.cuda.nvrtc.empty());
+  const Result<Probe> read = ParseProbe(ProbeToJson(probe).dump(), "probe.json");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->cuda.nvrtc_failure, "no NVRTC: why. hint: what to do");
+}
+
 TEST_F(FindProbeTest, JsonKeepsAProbe) {
   File("/etc/os-release", "PRETTY_NAME=\"Debian\"\n");
   File("/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5", "");

@@ -168,6 +168,14 @@ void JudgeAnswer(Judgement& judgement) {
                 "libcuda", text, hint);
 }
 
+// Of no weight without a GPU that works.
+void JudgeNvrtc(Judgement& judgement) {
+  const Probe::Cuda& cuda = judgement.probe.cuda;
+  if (cuda.nvrtc_failure.empty() || !cuda.answer || cuda.answer->devices.empty()) return;
+  const auto [text, hint] = SplitHint(cuda.nvrtc_failure);
+  judgement.Add(Severity::kNote, "--device cuda", text, hint);
+}
+
 // The list as the backend reads it, against the GPUs that the driver shows.
 Status CheckVisible(const Probe::Cuda& cuda) {
   RIDGE_ASSIGN_OR_RETURN(const cuda::VisibleDevices visible,
@@ -266,6 +274,7 @@ void JudgeNvidia(Judgement& judgement) {
   JudgeLibrary(judgement);
   JudgeWsl(judgement);
   JudgeAnswer(judgement);
+  JudgeNvrtc(judgement);
   const Probe::Cuda& cuda = judgement.probe.cuda;
   std::vector<std::string> seen;  // architectures: eight GPUs are one problem
   for (size_t i = 0; i < cuda.gpus.size(); ++i) {

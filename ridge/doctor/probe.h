@@ -95,7 +95,9 @@ struct Probe {
     std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES
     std::vector<Gpu> gpus;
     std::vector<Library> toolkits, cublaslt, cudnn, nccl;  // in the order of the loader's search
-    std::optional<CudaAnswer> answer;                      // none: there is nothing to ask
+    std::vector<Library> nvrtc;        // the one that a run opens; none: see nvrtc_failure
+    std::string nvrtc_failure;         // "": it is there, or nothing was opened
+    std::optional<CudaAnswer> answer;  // none: there is nothing to ask
   };
   struct Rocm {
     std::string version;

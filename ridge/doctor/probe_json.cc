@@ -73,7 +73,8 @@ void Fields(V& v, Probe::Cuda& r) {
   v("device_files", r.device_files), v("libraries", r.libraries);
   v("library_path", r.library_path);
   v("visible_devices", r.visible_devices), v("gpus", r.gpus), v("toolkits", r.toolkits);
-  v("cublaslt", r.cublaslt), v("cudnn", r.cudnn), v("nccl", r.nccl), v("answer", r.answer);
+  v("nvrtc", r.nvrtc), v("nvrtc_failure", r.nvrtc_failure), v("cublaslt", r.cublaslt);
+  v("cudnn", r.cudnn), v("nccl", r.nccl), v("answer", r.answer);
 }
 template <typename V>
 void Fields(V& v, Probe::Rocm& r) {

@@ -158,7 +158,7 @@ Result<Graph> Fuse(Graph graph, const RewriteRules& rules) {
 Result<Graph> FuseNeighbours(Graph graph, const RewriteRules& rules) {
   RIDGE_ASSIGN_OR_RETURN(graph, FuseNorms(std::move(graph), rules));
   RIDGE_ASSIGN_OR_RETURN(graph, FuseEpilogues(std::move(graph), rules));
-  std::vector<std::vector<NodeId>> groups = FindFusionGroups(graph);
+  std::vector<std::vector<NodeId>> groups = FindFusionGroups(graph, rules);
   if (groups.empty()) return graph;
   return GroupEmitter(graph, std::move(groups)).Run();
 }

@@ -47,8 +47,9 @@ struct Group {
 
 class GroupFinder {
  public:
-  explicit GroupFinder(const Graph& graph)
+  GroupFinder(const Graph& graph, const RewriteRules& rules)
       : graph_(graph),
+        rules_(rules),
         uses_(graph),
         group_of_(graph.nodes().size(), -1),
         below_(graph.nodes().size(), 0) {
@@ -82,10 +83,12 @@ class GroupFinder {
     }
   }
 
-  static bool IsPointwise(const Node& node) {
-    const bool complete =
-        std::find(node.inputs.begin(), node.inputs.end(), kNoValue) == node.inputs.end();
-    return node.op->elementwise != nullptr && node.outputs.size() == 1 && complete;
+  bool IsPointwise(const Node& node) const {
+    if (node.op->elementwise == nullptr || node.outputs.size() != 1) return false;
+    const auto grouped = [&](ValueId id) {
+      return id != kNoValue && rules_.GroupsPointwise(graph_.type(id).dtype);
+    };
+    return grouped(node.outputs[0]) && std::all_of(node.inputs.begin(), node.inputs.end(), grouped);
   }
 
   // Into the groups of its inputs, as many as may be united, or into a new one.
@@ -245,6 +248,7 @@ class GroupFinder {
   }
 
   const Graph& graph_;
+  const RewriteRules& rules_;
   const GraphUses uses_;
   std::vector<int32_t> group_of_;  // by node, or -1
   std::vector<Mask> below_;        // by node, for nodes in no group
@@ -256,8 +260,8 @@ class GroupFinder {
 
 }  // namespace
 
-std::vector<std::vector<NodeId>> FindFusionGroups(const Graph& graph) {
-  return GroupFinder(graph).Run();
+std::vector<std::vector<NodeId>> FindFusionGroups(const Graph& graph, const RewriteRules& rules) {
+  return GroupFinder(graph, rules).Run();
 }
 
 }  // namespace ridge

@@ -8,6 +8,7 @@
 
 #include "ridge/graph/builder.h"
 #include "ridge/graph/expression.h"
+#include "ridge/lower/test_rules.h"
 
 namespace ridge {
 namespace {
@@ -80,7 +81,8 @@ TEST(FusionGroups, LeaveNoCircle) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     const int streams = 1 + static_cast<int>(seed % 12);
     const Graph graph = TangledGraph(seed, 40 + static_cast<int>(seed), streams);
-    ASSERT_TRUE(HasOrder(graph, Units(graph, FindFusionGroups(graph)))) << "seed " << seed;
+    ASSERT_TRUE(HasOrder(graph, Units(graph, FindFusionGroups(graph, UnlimitedRules()))))
+        << "seed " << seed;
   }
 }
 
@@ -88,7 +90,8 @@ TEST(FusionGroups, LeaveNoCircle) {
 TEST(FusionGroups, LeaveNoCircleWithMoreGroupsThanSlots) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     const Graph graph = TangledGraph(seed, 1500, 40 + static_cast<int>(seed) * 5);
-    ASSERT_TRUE(HasOrder(graph, Units(graph, FindFusionGroups(graph)))) << "seed " << seed;
+    ASSERT_TRUE(HasOrder(graph, Units(graph, FindFusionGroups(graph, UnlimitedRules()))))
+        << "seed " << seed;
   }
 }
 
@@ -96,7 +99,7 @@ TEST(FusionGroups, HoldPointwiseNodesOfOneShapeEachOnce) {
   for (uint32_t seed = 0; seed < 50; ++seed) {
     const Graph graph = TangledGraph(seed, 200, 6);
     std::set<NodeId> seen;
-    for (const auto& group : FindFusionGroups(graph)) {
+    for (const auto& group : FindFusionGroups(graph, UnlimitedRules())) {
       EXPECT_GE(group.size(), 2u);
       EXPECT_LE(group.size(), kMostExpressionSteps);
       EXPECT_TRUE(std::is_sorted(group.begin(), group.end()));
@@ -114,7 +117,7 @@ TEST(FusionGroups, CutALongChain) {
   Value v = b.Input("x", {DType::kF32, {4}});
   for (int i = 0; i < 100; ++i) v = Tanh(v);
   b.Output("y", v);
-  const auto groups = FindFusionGroups(b.graph());
+  const auto groups = FindFusionGroups(b.graph(), UnlimitedRules());
   ASSERT_EQ(groups.size(), 4u);
   EXPECT_EQ(groups[0].size(), kMostExpressionSteps);
   EXPECT_EQ(groups[3].size(), 4u);
@@ -127,9 +130,22 @@ TEST(FusionGroups, KeepWithinTheInputsAndOutputsOfAnExpression) {
     sum = sum + b.Input("x", {DType::kF32, {4}});
     b.Output("sum" + std::to_string(i), sum);
   }
-  for (const auto& group : FindFusionGroups(b.graph())) {
+  for (const auto& group : FindFusionGroups(b.graph(), UnlimitedRules())) {
     EXPECT_LE(group.size(), kMostExpressionOutputs);
   }
+}
+
+TEST(FusionGroups, LeaveOutTypesThatTheirKernelDoesNotHold) {
+  class NoI4 : public TestRules {
+   public:
+    bool GroupsPointwise(DType dtype) const override { return dtype != DType::kI4; }
+  };
+  GraphBuilder b("small");
+  const Value small = Op("cast", {Tanh(Tanh(b.Input("x", {DType::kF32, {4}})))}, {{"to", "i4"}});
+  b.Output("y", Tanh(Tanh(Op("cast", {small}, {{"to", "f32"}}))));
+  const std::vector<std::vector<NodeId>> apart = {{0, 1}, {4, 5}};
+  EXPECT_EQ(FindFusionGroups(b.graph(), NoI4()), apart);
+  EXPECT_EQ(FindFusionGroups(b.graph(), UnlimitedRules()).size(), 1u);
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ class RewriteRules {
   // Whether a kernel runs `call`, a node that joins several, in one pass.
   // REQUIRES: the operator accepts the call.
   virtual bool Fuses(const OpDef& op, const OpCall& call) const = 0;
+  // Whether the kernel of a group of pointwise nodes (`fused`) reads, holds and writes this type.
+  virtual bool GroupsPointwise(DType) const { return true; }
   // Whether kernels of this operator with operands of 16 bits can write their sums in f32.
   virtual bool GivesF32Sums(const OpDef&) const { return true; }
   // Whether conv_grad_weight of such operands gives the gradient of the bias too; else that is a

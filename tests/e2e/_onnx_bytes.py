@@ -3,7 +3,7 @@
 Numbers of fields are those of onnx.proto."""
 import struct
 
-FLOAT, INT64, BOOL = 1, 7, 9
+FLOAT, INT64, BOOL, FLOAT8E4M3FN, INT4 = 1, 7, 9, 17, 22
 
 
 def varint(number):

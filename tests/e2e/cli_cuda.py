@@ -362,10 +362,24 @@ class Cuda(RidgeTest):
                                       RIDGE_FAKE_CUDNN_FAIL="1")
         self.assertRegex(convolution, "^ridge: conv[a-z_]* '[^']+': cuda:0: cuDNN fake[0-9]+: asked to "
                                       "fail" + hint)
-        waits = [self.sync_error(*mlp, RIDGE_FAKE_CUDA_FAIL=f"cuStreamSynchronize:{call}:719")
-                 for call in range(15, 36, 5)]  # of kernels, and of copies between them
-        self.assertRegex("\n".join(waits), "(?m)" + node + "cuda:0: cuStreamSynchronize failed: "
-                                           r"CUDA_ERROR_LAUNCH_FAILED \(719\)$")
+
+    def test_each_node_of_a_step_is_named_by_its_wait_when_that_fails(self):
+        """Waits for uploads, the loss and the step's end are of no node."""
+        mlp = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--batch", "4"]
+        done = self.ridge("plan", *mlp, "--data", "synthetic", "--device", "cuda", "--kernel-launch", "sync",
+                          "--json", env=FAKE_GPU)
+        nodes = [f"{node['op']} '{node['name']}'" for node in json.loads(done.stdout)["nodes"]]
+        named = []
+        for call in range(1, 61):
+            wait = self.sync_error(*mlp, RIDGE_FAKE_CUDA_FAIL=f"cuStreamSynchronize:{call}:719")
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            said = re.fullmatch(r"ridge: (?:([a-z_]+ '[^']+'): )?cuda:0: cuStreamSynchronize failed: "
+                                r"CUDA_ERROR_LAUNCH_FAILED \(719\)", wait)
+            self.assertIsNotNone(said, f"{call}: {wait}")
+            named += [said[1]] if said[1] else []
+            if len(named) == len(nodes):
+                break
+        self.assertEqual(named, nodes)
 
     def limit(self, *words, **variables):
         """The bytes that a plan may take."""

@@ -1,13 +1,14 @@
 """Machines that cannot run a GPU, and GPUs that are lost: the sentence, the exit code, and what is left of
 the run.  On a driver that runs on the host."""
 import glob
+import json
 import os
 import random
 import re
 import shutil
 import unittest
 
-from _ridge import FAKE_CUDA, FAKE_GPU, RidgeTest, build_shim
+from _ridge import FAKE_CUDA, FAKE_GPU, RidgeTest, build_shim, write_npz
 
 MODEL = ["mlp:hidden=8,layers=1,inputs=12,classes=3", "--data", "synthetic", "--batch", "4",
          "--device", "cuda"]
@@ -108,6 +109,35 @@ class Drivers(Machine):
     def test_no_nvrtc(self):
         self.both(6, "no NVRTC: libnvrtc.so.13 is not found. hint: pip install nvidia-cuda-nvrtc, or set "
                      "RIDGE_CUDA_PATH to its folder", LD_PRELOAD=self.shim, ABSENT="libnvrtc")
+
+    def doctor_of_nvrtc(self, **variables):
+        """The row, and the text and the mend of what is noted of runs on a GPU."""
+        env = {**FAKE_GPU, **variables}
+        rows = [line for line in self.ridge("doctor", env=env).stdout.splitlines() if line.startswith("NVRTC")]
+        probe = json.loads(self.ridge("doctor", "--json", env=env).stdout)
+        return ([" ".join(row.split()) for row in rows], probe["cuda"]["nvrtc"],
+                [(p["severity"], p["text"], p["mend"]) for p in probe["problems"]
+                 if p["subject"] == "--device cuda"])
+
+    def test_doctor_says_of_nvrtc_what_a_run_says(self):
+        path = f"{FAKE_CUDA}/libnvrtc.so.13"
+        self.assertEqual(self.doctor_of_nvrtc(), ([f"NVRTC 13.0 ({path})"],
+                                                  [{"version": "13.0", "path": path}], []))
+        absent = {"LD_PRELOAD": self.shim, "ABSENT": "libnvrtc"}
+        self.assertEqual(self.doctor_of_nvrtc(**absent), ([], [], [
+            ("note", "no NVRTC: libnvrtc.so.13 is not found",
+             "pip install nvidia-cuda-nvrtc, or set RIDGE_CUDA_PATH to its folder")]))
+        self.assertEqual(self.doctor_of_nvrtc(**absent, CUDA_VISIBLE_DEVICES=""), ([], [], []))
+
+    def test_doctor_finds_nvrtc_in_a_wheel_as_a_run_does(self):
+        folder = self.fakes("libnvrtc.so.13")
+        wheel = self.path("venv/lib/python3.11/site-packages/nvidia/cu13/lib")
+        os.makedirs(wheel)
+        os.symlink(f"{FAKE_CUDA}/libnvrtc.so.13", f"{wheel}/libnvrtc.so.13")
+        venv = {"RIDGE_CUDA_PATH": folder, "VIRTUAL_ENV": self.path("venv")}
+        self.assertEqual(self.doctor_of_nvrtc(**venv)[0], [f"NVRTC 13.0 ({wheel}/libnvrtc.so.13)"])
+        done = self.ridge("train", *MODEL, "--steps", "1", "--out", "run", env={**FAKE_GPU, **venv})
+        self.assertIn(f"NVRTC 13.0 ({wheel}/libnvrtc.so.13)", done.stderr)
 
     def test_a_file_that_is_no_nvrtc(self):
         self.fakes("libnvrtc.so.13")
@@ -255,6 +285,69 @@ class Lost(Machine):
                 with self.subTest(kind=kind, call=call, seed=seed):
                     ends.add(self.lose_in_a_step(kind, call, launch, whole))
         self.assertGreater(len(ends), 3)
+
+    def validations(self, text):
+        return re.findall(r"step \d+: validation accuracy [0-9.]+ %, loss [0-9.]+", text)
+
+    def test_a_gpu_that_is_lost_in_a_validation_loses_no_checkpoint_and_no_validation(self):
+        words = [*MODEL, "--steps", "10", "--checkpoint-every", "5", "--validation", "0.25", "--eval-every", "5",
+                 "--progress", "plain"]
+        done = self.ridge("train", *words, "--out", "whole", env=FAKE_GPU)
+        whole, told = self.contents("whole"), self.validations(done.stderr)
+        self.assertEqual((sorted(whole), len(told)), ([5, 10], 2), done.stderr)
+        chance = random.Random(seed := random.randrange(1 << 30))
+        for step, kind, function in ((5, "FAIL", "cuGraphLaunch"), (5, "FAIL_LATE", "cuMemcpyHtoDAsync"),
+                                     (10, "FAIL", "cuMemcpyDtoHAsync"), (10, "FAIL_LATE", "cuGraphLaunch")):
+            call = f"{function}:{chance.randint(1, 200)}"  # it has 256 batches
+            with self.subTest(step=step, kind=kind, call=call, seed=seed):
+                shutil.rmtree(self.path("run"), ignore_errors=True)
+                lost = self.ridge("train", *words, "--out", "run", env={
+                    **FAKE_GPU, f"RIDGE_FAKE_CUDA_{kind}": f"{call}:719",
+                    "RIDGE_FAKE_CUDA_FAIL_SINCE": self.path(f"run/checkpoints/step-{step}")})
+                self.assertEqual(lost.returncode, 6, lost.stderr)
+                self.assertRegex(lost.stderr.splitlines()[-1], LOST_IN_A_STEP)
+                kept = {5: whole[5]} if step == 5 else whole
+                self.assertEqual((self.contents("run"), self.validations(lost.stderr)),
+                                 (kept, told[:len(kept) - 1]))
+                self.assertFalse(os.path.exists(self.path("run/summary.json")))
+                resumed = self.ridge("train", "--resume", "run", "--progress", "plain", env=FAKE_GPU)
+                self.assertEqual((resumed.returncode, self.validations(resumed.stderr)),
+                                 (0, told[len(kept) - 1:]), resumed.stderr)
+                self.assertEqual(self.contents("run"), whole)
+
+    def answer(self, *words):
+        """Of a GPU that works, without its time."""
+        return re.sub(r" in [0-9.]+ m?s\b", "", self.ok(*words, env=FAKE_GPU))
+
+    def files(self, folder):
+        """All that is in a folder, by its path."""
+        found = {}
+        for at, _, names in os.walk(self.path(folder)):
+            for name in names:
+                with open(os.path.join(at, name), "rb") as file:
+                    found[os.path.join(at, name)] = file.read()
+        return found
+
+    def test_a_gpu_that_is_lost_in_eval_or_predict_changes_nothing(self):
+        """Also while the checkpoint is loaded, which is not to blame."""
+        self.ok("train", *MODEL, "--steps", "4", "--out", "run", "-q", env=FAKE_GPU)
+        write_npz(self.path("in.npz"), {"x": ((6, 12), [0.1 * i for i in range(72)])})
+        before = self.files("run")
+        for words, calls in ((["eval", "run", "--data", "synthetic"], 200), (["predict", "run", "in.npz"], 1)):
+            words += ["--device", "cuda", "-q"]
+            answer = self.answer(*words)
+            before = before if words[0] == "predict" else self.files("run")
+            # The fifth upload is of a checkpoint.
+            for function, call in (("cuGraphLaunch", calls), ("cuMemcpyHtoDAsync", 5),
+                                   ("cuMemcpyDtoHAsync", calls), ("cuStreamSynchronize", 10)):
+                for kind in ("FAIL", "FAIL_LATE"):
+                    lost = self.ridge(*words, env={**FAKE_GPU,
+                                                   f"RIDGE_FAKE_CUDA_{kind}": f"{function}:{call}:719"})
+                    with self.subTest(verb=words[0], kind=kind, function=function):
+                        self.assertEqual((lost.returncode, lost.stdout), (6, ""), lost.stderr)
+                        self.assertRegex(lost.stderr.splitlines()[-1], LOST_IN_A_STEP)
+                        self.assertEqual(self.files("run"), before)
+            self.assertEqual(self.answer(*words), answer)
 
     def test_a_gpu_that_is_lost_before_the_first_step_leaves_no_run(self):
         for call in ("cuMemcpyHtoDAsync:1:719", "cuGraphLaunch:1:719", "cuModuleLoadData:2:719"):

@@ -33,13 +33,34 @@ class Overflows(WithOverflows):
         self.ok("train", "--resume", "graph", "-q", env=FAKE_GPU)
         self.same(self.read_json("graph/summary.json"), single)
 
-    def test_a_scale_that_falls_does_so_in_recorded_steps(self):
-        single = self.on_gpu("single", "--kernel-launch", "single", steps=15)
-        self.assertLess(single["loss_scale"], 32768)
-        self.same(self.on_gpu("graph", steps=15), single)
+    def test_a_scale_that_falls_does_so_in_recorded_steps_and_in_a_resumed_run(self):
+        words = ["--checkpoint-every", "10", "--keep", "10"]
+        single = self.on_gpu("single", *words, "--kernel-launch", "single", steps=100)
+        self.assertEqual(single["loss_scale"], 32768 / 2**single["skipped_steps"])
+        self.same(self.on_gpu("graph", *words, steps=100), single)
+        skipped = {line["step"]: line["skipped_steps"] for line in self.metrics("graph")}
+        self.assertGreater(skipped[10], 0)
+        self.assertGreater(single["skipped_steps"], skipped[10])
+        self.cut("graph", 10)
+        self.ok("train", "--resume", "graph", "-q", env=FAKE_GPU)
+        self.same(self.read_json("graph/summary.json"), single)
 
 
 class Resumed(RidgeTest):
+    def test_a_scale_that_grows_does_so_in_recorded_steps_and_in_a_resumed_run(self):
+        """After 2000 updates in a row that happened, 10 of them behind the checkpoint."""
+        words = [*MODEL, "--precision", "f16", "--steps", "2020", "--checkpoint-every", "1990", "-q"]
+        for launch in ("single", "graph"):
+            self.ok("train", *words, "--kernel-launch", launch, "--out", launch, env=FAKE_GPU)
+        single = self.read_json("single/summary.json")
+        self.assertEqual((single["loss_scale"], single["skipped_steps"]), (65536, 0))
+        self.assertRegex(self.ok("compare", "single", "graph"), "^equal: ")
+        self.cut("graph", 1990)
+        self.ok("train", "--resume", "graph", "-q", env=FAKE_GPU)
+        resumed = self.read_json("graph/summary.json")
+        for key in ("parameters_sha256", "loss_scale", "skipped_steps", "steps"):
+            self.assertEqual(resumed[key], single[key], key)
+
     def whole(self, *words):
         self.ok("train", *MODEL, *words, "--out", "whole", env=FAKE_GPU)
         return self.read_json("whole/summary.json")["parameters_sha256"]

@@ -64,6 +64,10 @@ TEST(CudaRules, AreThoseOfAPlanForAGpuThatIsNotHere) {
   }
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     EXPECT_EQ(here.GivesBiasGradient(dtype), planned.GivesBiasGradient(dtype));
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    EXPECT_EQ(here.GroupsPointwise(dtype), planned.GroupsPointwise(dtype)) << DTypeName(dtype);
+  }
   EXPECT_EQ(here.MultipleOfProducts().needed, planned.MultipleOfProducts().needed);
   EXPECT_EQ(here.MultipleOfProducts().padded, planned.MultipleOfProducts().padded);
   for (const int64_t elements : {768, 1 << 24})

@@ -48,6 +48,7 @@ class CudaRules : public RewriteRules {
     }
     return WriteKernel(op, call).ok();
   }
+  bool GroupsPointwise(DType dtype) const override { return StorageType(dtype) != nullptr; }
   bool GivesF32Sums(const OpDef& op) const override {
     return std::all_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
       return !library->Knows(op) || library->GivesF32Sums(op);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/core/small_float.h"
 #include "ridge/graph/expression.h"
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/conv.h"
@@ -267,6 +268,10 @@ class PlannedRules : public RewriteRules {
     return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
            op.name == "batch_norm_grad" ||
            (cuda_ && (op.name == "softmax_cross_entropy" || op.name == "scatter"));
+  }
+  // On CUDA `cast` alone knows numbers of 8 bits that are floats, and of less.
+  bool GroupsPointwise(DType dtype) const override {
+    return !cuda_ || (!IsSmallFloat(dtype) && (!IsInteger(dtype) || IntegerBits(dtype) >= 8));
   }
   // cuDNN has no convolutions of 16 bits with results of f32.  What other programs launch to cast
   // them is in their scales.

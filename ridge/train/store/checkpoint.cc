@@ -179,6 +179,11 @@ Result<CheckpointState> Checkpoints::LoadFolder(const std::string& path,
   return state;
 }
 
+// No checkpoint is to blame for it, and none will load.
+bool IsOfDevice(const Status& status) {
+  return status.code() == ErrorCode::kDevice || status.code() == ErrorCode::kDeviceMemory;
+}
+
 // The first undamaged checkpoint.
 Result<LoadedCheckpoint> Checkpoints::LoadFirst(const std::vector<std::string>& paths,
                                                 const CheckpointTensors* tensors,
@@ -187,6 +192,7 @@ Result<LoadedCheckpoint> Checkpoints::LoadFirst(const std::vector<std::string>& 
   for (const std::string& path : paths) {
     Result<CheckpointState> state = LoadFolder(path, tensors, mode);
     if (state.ok()) return LoadedCheckpoint{std::move(*state), path, std::move(warnings)};
+    if (IsOfDevice(state.status())) return state.status();
     warnings.push_back(state.status().message());
   }
   return Status(ErrorCode::kInvalidData,
