@@ -20,7 +20,7 @@ RIDGE_KERNEL void writes_in_front(const float* x, float* y) {
 )";
 
 // The kernel on operands of 64 numbers, a thread each.
-Status Run(const std::string& function) {
+Status RunPlanted(const std::string& function) {
   const TensorType type{DType::kF32, {64}};
   const auto program = TextProgram::Compile({kKernels});
   if (!program.ok()) return program.status();
@@ -37,15 +37,15 @@ Status Run(const std::string& function) {
 }
 
 TEST(TextBackend, AKernelOnItsOperandsRuns) {
-  const Status status = Run("copy");
+  const Status status = RunPlanted("copy");
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
 void ExpectFound(const std::string& function) {
 #if defined(__SANITIZE_ADDRESS__)
-  EXPECT_DEATH((void)Run(function), "heap-buffer-overflow");
+  EXPECT_DEATH((void)RunPlanted(function), "heap-buffer-overflow");
 #else
-  EXPECT_EQ(Run(function).message(), function + " wrote around an operand");
+  EXPECT_EQ(RunPlanted(function).message(), function + " wrote around an operand");
 #endif
 }
 
