@@ -1,5 +1,5 @@
 // Every case of every operator whose kernel we write as CUDA text, on the host: against the
-// reference, in both orders of threads, with no byte beside an operand touched.
+// reference, in both orders of blocks and threads, with no byte beside an operand touched.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -198,12 +198,13 @@ std::string RunLaunch(const HostLaunch& launch, ThreadOrder order, const RidgeHo
   block.now.grid_extent = {launch.blocks, 1, 1};
   if (launch.threads == 0 || launch.threads % kWarp != 0 || launch.threads > 1024)
     return "threads of a block: a multiple of 32, at most 1024";
+  const bool backward = order == ThreadOrder::kBackward;
   for (unsigned b = 0; b < launch.blocks && block.error.empty(); ++b) {
     const RidgeHostKernel& kernel = *launch.kernel;
     if (kernel.shared_end > kernel.shared)
       std::memset(kernel.shared, 0xFF, static_cast<size_t>(kernel.shared_end - kernel.shared));
-    block.now.block_index = {b, 0, 0};
-    block.Run(launch, order == ThreadOrder::kBackward);
+    block.now.block_index = {backward ? launch.blocks - 1 - b : b, 0, 0};
+    block.Run(launch, backward);
   }
   return block.error;
 }

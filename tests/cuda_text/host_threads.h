@@ -6,7 +6,8 @@
 
 namespace ridge::cuda_text {
 
-// The order in which threads of a block run until they wait: a race shows as a difference.
+// The order of blocks, and that in which threads of a block run until they wait: a race shows as a
+// difference.
 enum class ThreadOrder { kForward, kBackward };
 
 struct HostLaunch {

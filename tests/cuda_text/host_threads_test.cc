@@ -37,6 +37,10 @@ RIDGE_KERNEL void reads_what_nobody_wrote(const float* x, float* y) {
   __shared__ float row[64];
   y[threadIdx.x] = row[threadIdx.x];
 }
+// Each block's number is one more than the one before it has written.
+RIDGE_KERNEL void reads_the_block_before(const float* x, float* y) {
+  if (threadIdx.x == 0) y[blockIdx.x] = blockIdx.x == 0 ? x[1] : y[blockIdx.x - 1] + x[1];
+}
 )";
 
 using Numbers = std::array<float, 64>;
@@ -79,6 +83,14 @@ TEST_F(HostThreads, AMissingBarrierShowsInTheOrderOfThreads) {
   ASSERT_EQ(Run("turn_without_a_barrier", ThreadOrder::kBackward, backward), "");
   EXPECT_TRUE(std::isnan(forward[0]));  // the neighbour has not come
   EXPECT_EQ(backward[0], 1);
+}
+
+TEST_F(HostThreads, ABlockThatReadsAnotherShowsInTheOrderOfBlocks) {
+  Numbers forward = {}, backward = {};
+  ASSERT_EQ(Run("reads_the_block_before", ThreadOrder::kForward, forward), "");
+  ASSERT_EQ(Run("reads_the_block_before", ThreadOrder::kBackward, backward), "");
+  EXPECT_EQ(forward[1], 2);
+  EXPECT_EQ(backward[1], 1);  // the block before has not come
 }
 
 TEST_F(HostThreads, ABarrierThatNotAllReachIsAnError) {

@@ -1,7 +1,8 @@
-// What NVIDIA's compiler says of the kernels' texts, where it is installed: a call of each operator
-// for each architecture, and the registers that threads take, against registers.txt.
+// What NVIDIA's compiler says of the kernels' texts, where it is installed: a call of each
+// operator, layout and set of launched functions for each architecture, and the registers that
+// threads take, against registers.txt.
 //
-//   RIDGE_CUDA_TEXT_WHOLE=1    a call of each operator and dtypes: rows are equal, else no larger
+//   RIDGE_CUDA_TEXT_WHOLE=1    of each dtypes, too: rows are equal, else no larger
 //   RIDGE_CUDA_TEXT_WRITE=1    writes registers.txt
 #include "ridge/backend/cuda/nvrtc.h"
 
@@ -95,12 +96,19 @@ std::map<std::string, int> ThreadsOf(const std::vector<CaseKernel>& kernels) {
   return threads;
 }
 
-// The first call of each operator and layout, or of those and dtypes.
+std::set<std::string> FunctionsOf(const CaseKernel& kernel) {
+  std::set<std::string> functions;
+  for (const cuda::Launch& launch : kernel.text.launches) functions.insert(launch.function);
+  return functions;
+}
+
+// The first call of each operator, layout and set of launched functions, or of those and dtypes.
 std::vector<CaseKernel> FirstOfEach(const std::vector<CaseKernel>& kernels, bool by_dtypes) {
   std::vector<CaseKernel> kept;
   std::set<std::string> keys;
   for (const CaseKernel& kernel : kernels) {
     std::string key = kernel.op->name + " " + cuda::LayoutNameOf(kernel.layout);
+    for (const std::string& function : FunctionsOf(kernel)) key += " " + function;
     for (const TensorType& type : kernel.call.inputs) {
       if (by_dtypes) key += std::string(" ") + DTypeName(type.dtype);
     }
@@ -109,13 +117,17 @@ std::vector<CaseKernel> FirstOfEach(const std::vector<CaseKernel>& kernels, bool
   return kept;
 }
 
-// "softmax row_major softmax" of "softmax_3_softmax"; "" of a function that is no kernel.
+// "softmax row_major softmax".
+std::string FamilyOf(const CaseKernel& kernel, const std::string& function) {
+  return kernel.op->name + " " + cuda::LayoutNameOf(kernel.layout) + " " + function;
+}
+
+// That of "softmax_3_softmax"; "" of a function that is no kernel.
 std::string FamilyOf(const std::string& name, const std::vector<CaseKernel>& kernels) {
   static const std::regex number("_([0-9]+)_");
   std::smatch match;
   if (!std::regex_search(name, match, number)) return "";
-  const CaseKernel& kernel = kernels.at(std::stoul(match[1]));
-  return kernel.op->name + " " + cuda::LayoutNameOf(kernel.layout) + " " + match.suffix().str();
+  return FamilyOf(kernels.at(std::stoul(match[1])), match.suffix().str());
 }
 
 // Adds to `families` what the kernels take; each can be launched.
@@ -195,6 +207,20 @@ TEST(CudaTextNvrtc, EveryOperatorCompilesAndTakesTheRegistersOfItsRow) {
   if (all && std::getenv("RIDGE_CUDA_TEXT_WRITE") != nullptr)
     std::ofstream(TablePath()) << FormatRegisters(table);
   ExpectAsInTable(table, all);
+}
+
+TEST(CudaTextNvrtc, EveryFunctionThatACaseLaunchesHasARow) {
+  const RegisterTable table = ReadTable();
+  std::set<std::string> launched, without;
+  for (const CaseKernel& kernel : KernelsOfCases().kernels) {
+    for (const std::string& function : FunctionsOf(kernel))
+      launched.insert(FamilyOf(kernel, function));
+  }
+  for (const std::string& family : launched) {
+    if (!table.families.contains(family)) without.insert(family);
+  }
+  EXPECT_EQ(without, std::set<std::string>());
+  EXPECT_FALSE(launched.empty());
 }
 
 TEST(CudaTextNvrtc, TextsWithIndicesOf64BitsCompileAndCanBeLaunched) {

@@ -10,8 +10,8 @@ namespace ridge::cuda_text {
 namespace {
 
 constexpr char kHeader[] =
-    "# Registers of a thread, the most of all calls of tests/ops, and bytes that spill.  Written "
-    "by\n"
+    "# Registers of a thread and bytes that spill: the most of one call of tests/ops for each\n"
+    "# operator, layout, dtypes of inputs and set of launched functions.  Written by\n"
     "#   RIDGE_CUDA_TEXT_WHOLE=1 RIDGE_CUDA_TEXT_WRITE=1 ridge_cuda_text_test "
     "--gtest_filter=*Nvrtc*\n";
 constexpr char kVersion[] = "NVRTC ";

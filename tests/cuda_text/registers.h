@@ -10,7 +10,7 @@ namespace ridge::cuda_text {
 
 inline constexpr std::array<const char*, 4> kArchitectures = {"sm_80", "sm_90", "sm_100", "sm_120"};
 
-// The most of the calls of a family: of one operator, layout and function.
+// The most of the compiled calls of a family: of one operator, layout and function.
 struct Resources {
   std::array<int, kArchitectures.size()> registers = {};  // of a thread
   int spilled_bytes = 0;                                  // on any architecture

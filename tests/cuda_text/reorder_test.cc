@@ -29,7 +29,7 @@ Tensor Numbered(const TensorType& type) {
   return tensor;
 }
 
-// Both orders of threads leave the same bytes in a result that begins as 0xFF.
+// Both orders of blocks and threads leave the same bytes in a result that begins as 0xFF.
 Tensor Reordered(Backend& backend, const Tensor& from, LayoutId layout) {
   const LayoutId to = layout == kRowMajor ? cuda::kChannelsLast : kRowMajor;
   const KernelChoice choice = backend.Reorder(from.type(), layout, to);

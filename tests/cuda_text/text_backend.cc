@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <string_view>
 
 #include "ridge/backend/cuda/text_kernel_def.h"
 #include "ridge/backend/forwarding_backend.h"
@@ -13,18 +14,38 @@ namespace {
 
 constexpr std::align_val_t kAlignment{256};  // of CUDA's memory
 
-// Memory of exactly this many bytes; of none for 0.
+// AddressSanitizer has guards of its own.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t kGuardBytes = 0;
+#else
+constexpr size_t kGuardBytes = 4096;
+#endif
+constexpr char kGuard = '\xA5';
+
+// Memory of exactly this many bytes; of none for 0.  Guards lie in front of it and
+// behind it.
 class Exact {
  public:
   explicit Exact(int64_t bytes)
-      : at_(static_cast<std::byte*>(::operator new(static_cast<size_t>(bytes), kAlignment))) {}
-  ~Exact() { ::operator delete(at_, kAlignment); }
+      : bytes_(static_cast<size_t>(bytes)),
+        storage_(static_cast<std::byte*>(::operator new(bytes_ + 2 * kGuardBytes, kAlignment))) {
+    std::memset(storage_, kGuard, kGuardBytes);
+    std::memset(at() + bytes_, kGuard, kGuardBytes);
+  }
+  ~Exact() { ::operator delete(storage_, kAlignment); }
   Exact(const Exact&) = delete;
   Exact& operator=(const Exact&) = delete;
-  std::byte* at() const { return at_; }
+  std::byte* at() const { return storage_ + kGuardBytes; }
+  bool intact() const { return IsGuard(storage_) && IsGuard(at() + bytes_); }
 
  private:
-  std::byte* at_;
+  static bool IsGuard(const std::byte* begin) {
+    static const std::string guard(kGuardBytes, kGuard);
+    return std::string_view(reinterpret_cast<const char*>(begin), kGuardBytes) == guard;
+  }
+
+  const size_t bytes_;
+  std::byte* const storage_;
 };
 
 class TextKernel : public HostKernel<TextKernel> {
@@ -62,7 +83,12 @@ class TextKernel : public HostKernel<TextKernel> {
         RunLaunch({kernel, static_cast<unsigned>(launch.blocks),
                    static_cast<unsigned>(launch.threads), arguments.data()},
                   backward_ ? ThreadOrder::kBackward : ThreadOrder::kForward, program_.now());
-    return wrong.empty() ? Status() : Status(ErrorCode::kInternal, launch.function + ": " + wrong);
+    if (!wrong.empty()) return Status(ErrorCode::kInternal, launch.function + ": " + wrong);
+    for (const auto& [operand, copy] : copies_) {
+      if (!copy->intact())
+        return Status(ErrorCode::kInternal, launch.function + " wrote around an operand");
+    }
+    return Status();
   }
 
   void* AddressOf(const cuda::Argument& argument, const KernelBuffers& buffers) {
@@ -114,24 +140,25 @@ class TextBackend : public ForwardingBackend {
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
     RIDGE_ASSIGN_OR_RETURN(cuda::WrittenKernel written, cuda::WriteChoice(op, call, choice));
-    return KernelOf(std::move(written.text), call);
+    return MakeTextKernel(std::move(written.text), call, program_);
   }
   Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
                                                 const KernelChoice& choice) override {
-    return KernelOf(cuda::ReorderText(type, choice.input_layouts.at(0)),
-                    {"reorder", {type}, {type}, {}});
+    return MakeTextKernel(cuda::ReorderText(type, choice.input_layouts.at(0)),
+                          {"reorder", {type}, {type}, {}}, program_);
   }
 
  private:
-  std::unique_ptr<Kernel> KernelOf(cuda::KernelText text, const OpCall& call) const {
-    return std::make_unique<TextKernel>(std::move(text), call, program_);
-  }
-
   const std::string name_ = "cuda_text";
   const TextProgram& program_;
 };
 
 }  // namespace
+
+std::unique_ptr<Kernel> MakeTextKernel(cuda::KernelText text, const OpCall& call,
+                                       const TextProgram& program) {
+  return std::make_unique<TextKernel>(std::move(text), call, program);
+}
 
 std::unique_ptr<Backend> MakeTextBackend(Backend& host, const TextProgram& program) {
   return std::make_unique<TextBackend>(host, program);

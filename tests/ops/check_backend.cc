@@ -229,6 +229,8 @@ std::vector<Tensor> RunOnReference(const OpDef& op, const OpCall& call,
   return outputs;
 }
 
+}  // namespace
+
 std::vector<LayoutId> AvailableLayouts(const OpCall& call, LayoutId blocked) {
   std::vector<LayoutId> layouts;
   for (const TensorType& type : call.inputs) {
@@ -238,8 +240,6 @@ std::vector<LayoutId> AvailableLayouts(const OpCall& call, LayoutId blocked) {
   }
   return layouts;
 }
-
-}  // namespace
 
 std::string CheckBackend(Backend& backend, const OpDef& op, const OpCase& op_case, LayoutId blocked,
                          double tolerance, int& fast) {

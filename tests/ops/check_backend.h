@@ -1,11 +1,15 @@
 // Checks of one case of an operator on a backend, against the reference.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ridge/backend/backend.h"
 #include "tests/ops/case_file.h"
 
 namespace ridge {
+
+// The inputs of which CheckBackend has layout `blocked`.
+std::vector<LayoutId> AvailableLayouts(const OpCall& call, LayoutId blocked);
 
 // Every kernel that `backend` offers for the case (in the declared dtypes; inputs row-major, and
 // again with inputs of four dimensions in the blocked layout `blocked`, 0 for none):

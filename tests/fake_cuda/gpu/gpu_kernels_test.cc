@@ -1,9 +1,11 @@
-// The kernels on the GPU that is there, against the reference: the first cases of each operator.
+// The kernels on the GPU that is there, against the reference: the first cases of each operator
+// and layout.
 //
 //   RIDGE_GPU_CASES=1000           so many of each
 //   RIDGE_CUDA_TEXT_OPS=softmax    only these operators
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "ridge/backend/cuda/cuda_backend.h"
 #include "ridge/backend/cuda/libraries.h"
@@ -15,6 +17,8 @@ namespace ridge::cuda {
 namespace {
 
 constexpr double kTolerance = 2e-5;
+// Operators that run, some fewer than tests/ops has: a check of few is none.
+constexpr size_t kLeastOperators = 140, kLeastChannelsLast = 35;
 
 int CasesOfEach() {
   const char* const text = std::getenv("RIDGE_GPU_CASES");
@@ -31,6 +35,16 @@ std::string FirstChoice(Backend& backend, const cuda_text::CaseKernel& one) {
   return text;
 }
 
+// Whether the case's kernel is among those that CheckBackend checks.
+bool IsOffered(Backend& backend, const cuda_text::CaseKernel& one) {
+  const std::vector<LayoutId> layouts = AvailableLayouts(one.call, one.layout);
+  for (const KernelChoice& choice : backend.Candidates(*one.op, one.call, layouts).choices) {
+    const LayoutId layout = IsChannelsLast(one.call, choice) ? kChannelsLast : kRowMajor;
+    if (choice.kernel == one.kernel && layout == one.layout) return true;
+  }
+  return false;
+}
+
 class GpuKernels : public WithGpu {};
 
 TEST_F(GpuKernels, AgreeWithTheReference) {
@@ -40,10 +54,14 @@ TEST_F(GpuKernels, AgreeWithTheReference) {
   Result<KernelLibraries> libraries = OpenLibraries(*device_, SearchForToolkit(), say);
   ASSERT_TRUE(libraries.ok()) << libraries.status().message();
   const auto backend = MakeCudaBackend(*device_, *std::move(compiler), std::move(*libraries));
-  std::map<std::string, int> cases, first;
+  ASSERT_GE(CasesOfEach(), 1) << "RIDGE_GPU_CASES";
+  std::map<std::tuple<std::string, LayoutId, bool>, int> cases;
+  std::map<LayoutId, std::set<std::string>> launched;  // operators
+  std::map<std::string, int> first;
   int checked = 0;
   for (const cuda_text::CaseKernel& one : cuda_text::KernelsOfCases().kernels) {
-    if (++cases[one.op->name] > CasesOfEach()) continue;
+    const bool launches = !one.text.launches.empty();
+    if (++cases[{one.op->name, one.layout, launches}] > CasesOfEach()) continue;
     ++first[FirstChoice(*backend, one)];
     int fast = 0;
     EXPECT_EQ(CheckBackend(*backend, *one.op, one.op_case, one.layout, kTolerance, fast), "")
@@ -52,10 +70,16 @@ TEST_F(GpuKernels, AgreeWithTheReference) {
     const Status status = device_->stream(0).Synchronize();
     ASSERT_TRUE(status.ok()) << one.where << ": " << status.message();
     ++checked;
+    if (launches && IsOffered(*backend, one)) launched[one.layout].insert(one.op->name);
   }
   for (const OpDef& op : AllOps())
-    EXPECT_TRUE(cases.contains(op.name) || !cuda_text::IsChosen(op.name)) << op.name;
-  fmt::print("{} cases of {} operators\n", checked, cases.size());
+    EXPECT_TRUE(launched[kRowMajor].contains(op.name) || !cuda_text::IsChosen(op.name)) << op.name;
+  const size_t operators = launched[kRowMajor].size(), last = launched[kChannelsLast].size();
+  if (std::getenv("RIDGE_CUDA_TEXT_OPS") == nullptr) {
+    EXPECT_GE(operators, kLeastOperators);
+    EXPECT_GE(last, kLeastChannelsLast);
+  }
+  fmt::print("{} cases of {} operators, {} in channels-last, too\n", checked, operators, last);
   for (const auto& [kernel, count] : first) fmt::print("{:5} {}\n", count, kernel);
 }
 
