@@ -10,11 +10,11 @@ namespace ridge {
 
 // What cuDNN is asked about the program's kernels, each question once, sorted.
 struct WorkspaceSources {
-  std::vector<std::string> recorded;   // an answer on record is in the plan
-  std::vector<std::string> asked;      // an answer to this program is
+  std::vector<std::string> recorded;    // an answer on record is in the plan
+  std::vector<std::string> asked;       // an answer to this program is
   std::vector<std::string> by_formula;  // of attention, which all answers obey
-  std::vector<std::string> bounded;    // an upper bound is
-  std::vector<std::string> libraries;  // that answered: "cuDNN 9.19.0 (recorded)"
+  std::vector<std::string> bounded;     // an upper bound is
+  std::vector<std::string> libraries;   // that answered: "cuDNN 9.19.0 (recorded)"
   // Answers whose first deterministic engine takes other bytes than the library's first choice, and
   // the largest workspace of all of them by each of the two.
   int64_t other_engines = 0;

@@ -549,8 +549,7 @@ Status DoesNotFit(const Refusal& refusal) {
                             "  hint: {}",
                             FormatBytes(memory.needed_bytes()), refusal.device, refusal.limit_name,
                             FormatBytes(refusal.limit_bytes), others, Where(memory),
-                            BreakdownText(memory),
-                            LargestText(memory), HelpText(refusal)));
+                            BreakdownText(memory), LargestText(memory), HelpText(refusal)));
 }
 
 }  // namespace ridge

@@ -17,9 +17,8 @@ using NamedBytes = std::map<std::string, std::string>;  // of variables
 
 // The variables behind some updates on inputs that are 0, with as many lanes; without one edge.
 Result<NamedBytes> VariablesAfter(const TrainOptions& options, int lanes, int left_out_edge = 0) {
-  const FakeGpu gpu(
-      Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"},
-               {"RIDGE_FAKE_CUDA_LEAVE_OUT_EDGE", std::to_string(left_out_edge)}});
+  const FakeGpu gpu(Settings{{"RIDGE_FAKE_CUDA_DELAY_US", "0"},
+                             {"RIDGE_FAKE_CUDA_LEAVE_OUT_EDGE", std::to_string(left_out_edge)}});
   const auto reference = MakeReferenceBackend();
   const auto backend = MakeCudaBackend(*reference, gpu);
   Machine machine;

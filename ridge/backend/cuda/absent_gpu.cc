@@ -69,8 +69,7 @@ class AbsentGpuKernels : public AbsentKernels {
 
 bool JoinsSteps(const OpDef& op) {
   return op.name == "matmul" || op.name == "conv" || op.name == "batch_norm" ||
-         op.name == "batch_norm_grad" || op.name == "scatter" ||
-         op.name == "softmax_cross_entropy";
+         op.name == "batch_norm_grad" || op.name == "scatter" || op.name == "softmax_cross_entropy";
 }
 
 const AbsentKernels& KernelsOfAbsentGpus() {

@@ -147,8 +147,8 @@ void DeviceWorkspaces::Set(const OpDef& op, const OpCall& call, KernelChoice& ch
   choice.workspace_bytes =
       choice.is_bound ? Bound(op, call) : CudnnAttentionWorkspace(op, capability_, call);
   if (capability_ == 0) return;  // no GPU of NVIDIA's
-  const auto own = kernels_ == nullptr ? std::nullopt
-                                       : kernels_->Workspace(op, call, choice.workspace_bytes);
+  const auto own =
+      kernels_ == nullptr ? std::nullopt : kernels_->Workspace(op, call, choice.workspace_bytes);
   if (own) {
     choice.workspace_bytes = own->bytes;
     choice.is_bound = own->is_bound;

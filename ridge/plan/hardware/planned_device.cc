@@ -296,9 +296,9 @@ class PlannedRules : public RewriteRules {
 
  private:
   const bool eager_;
-  const bool cuda_;                // kernels as ridge has them for CUDA
+  const bool cuda_;                     // kernels as ridge has them for CUDA
   const AbsentKernels* const kernels_;  // may be null
-  const double f32_, bf16_, f16_;  // TFLOP/s of products, by their operands
+  const double f32_, bf16_, f16_;       // TFLOP/s of products, by their operands
   const double flops_per_byte_;
 };
 
