@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "ridge/cli/exit_codes.h"
@@ -48,11 +49,15 @@ Result<std::vector<TrainOptions>> Jobs(const TuneRequest& request) {
   return jobs;
 }
 
-// The stored times, if they are of this machine and library.  Others stay until a model is faster.
-KernelTimes StartTimes(const Machine& machine) {
+// The stored times, if they are of this machine and library; others are replaced.
+KernelTimes StartTimes(const Machine& machine, const std::function<void(const std::string&)>& say) {
   const std::string library = LibrariesOf(machine);
   Result<KernelTimes> before = LoadKernelTimes(machine.profile.id, library);
-  return before.ok() ? *std::move(before) : KernelTimes{machine.profile.id, library, "", {}};
+  if (before.ok()) return *std::move(before);
+  const std::string path = KernelTimesPath(machine.profile.id);
+  const Result<KernelTimes> others = ReadKernelTimes(path);
+  if (others.ok()) say(fmt::format("{}: times of {} are replaced", path, others->library));
+  return {machine.profile.id, library, "", {}};
 }
 
 MachineChoice ChoiceFor(const TuneRequest& request, const TrainOptions& job) {
@@ -113,15 +118,15 @@ std::string TunedJson(const KernelTimes& times, const std::vector<TunedModel>& m
 Result<int> RunTune(const TuneRequest& request) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, request.output));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<TrainOptions> jobs, Jobs(request));
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine(ChoiceFor(request, jobs.front()),
-                                                                 SayUnless(request.output.quiet)));
-  KernelTimes times = StartTimes(opened.machine);
+  const auto say = SayUnless(request.output.quiet);
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenMachine(ChoiceFor(request, jobs.front()), say));
+  KernelTimes times = StartTimes(opened.machine, say);
   std::vector<TunedModel> models;
   for (const TrainOptions& options : jobs) {
     RIDGE_ASSIGN_OR_RETURN(TuneReport report, TuneKernels(options, opened.machine, times.kernel_s));
     models.push_back({options, std::move(report)});
     if (!request.json) PrintData(ModelText(models.back(), terminal));
-    if (!models.back().report.faster()) continue;
     times.made_at = UtcText(WallSeconds());
     RIDGE_RETURN_IF_ERROR(SaveKernelTimes(times));
   }

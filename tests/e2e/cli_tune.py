@@ -110,7 +110,9 @@ class Tune(RidgeTest):
                    "MODEL", *words, env=self.env)
         self.write_kept(library="oneDNN 0.0.1")
         self.fails(4, "was timed with oneDNN 0.0.1; this is oneDNN", *words, env=self.env)
-        self.tune("mlp:hidden=32", "--batch", "8")  # starts anew
+        done = self.ridge("bench", "device", "--tune", "mlp:hidden=32", "--batch", "8", "--threads", "1",
+                          env=self.env)
+        self.assertIn(f"{self.kept()}: times of oneDNN 0.0.1 are replaced\n", done.stderr)
         self.ok(*words, env=self.env)
 
     def test_wrong_words(self):
