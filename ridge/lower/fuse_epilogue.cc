@@ -50,6 +50,8 @@ class EpilogueFuser {
     Chain chain{product, {}};
     ValueId value = node.outputs[0];
     OpCall call = graph_.Call(node);
+    // NarrowConvolutions follows.
+    if (!rules_.GivesF32Sums(*node.op)) call.outputs[0].dtype = call.inputs[0].dtype;
     for (NodeId next = NextStep(value); next >= 0; next = NextStep(value)) {
       AddStep(graph_.node(next), call);
       if (!rules_.Fuses(*node.op, call)) break;
