@@ -116,6 +116,11 @@ CheckpointTensors CollectOfStages(Executor& executor, WholeVariables* wholes) {
   return tensors;
 }
 
+// No checkpoint is to blame for it, and none will load.
+bool IsOfDevice(const Status& status) {
+  return status.code() == ErrorCode::kDevice || status.code() == ErrorCode::kDeviceMemory;
+}
+
 }  // namespace
 
 CheckpointTensors CollectTensors(Executor& executor, WholeVariables* wholes) {
@@ -177,11 +182,6 @@ Result<CheckpointState> Checkpoints::LoadFolder(const std::string& path,
   RIDGE_RETURN_IF_ERROR(VerifyCheckpointFiles(path, state));
   if (tensors != nullptr) RIDGE_RETURN_IF_ERROR(ReadCheckpointFiles(path, *tensors, mode));
   return state;
-}
-
-// No checkpoint is to blame for it, and none will load.
-bool IsOfDevice(const Status& status) {
-  return status.code() == ErrorCode::kDevice || status.code() == ErrorCode::kDeviceMemory;
 }
 
 // The first undamaged checkpoint.
