@@ -11,7 +11,7 @@ help:
 	@echo "make test            build, then every test"
 	@echo "make asan, tsan      the fast tests under AddressSanitizer and UBSan, ThreadSanitizer"
 	@echo "make fuzz [SECONDS=60]  hostile files, so many seconds for each format"
-	@echo "make check           layers, sizes, format, tables;  make format formats the sources"
+	@echo "make check           layers, types, sizes, format, tables;  make format formats the sources"
 	@echo "make bench           timings of bench/ and ridge/**/*_bench.cc"
 	@echo "make install         into build/install, or PREFIX=..."
 	@echo "make dist            a tarball and a wheel for other machines, in build/dist/out"
@@ -51,6 +51,7 @@ fuzz: test-setup
 
 check: test-setup
 	tools/check_layers.py
+	tools/check_types.py
 	tools/size_report.py --skip-tests
 	bench/results_table.py --check
 	tools/check_format.sh

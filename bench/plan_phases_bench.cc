@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,9 +81,12 @@ Status Simplify(std::vector<NamedGraph>& graphs, Phases& phases) {
 Result<Program> Plan(const std::vector<NamedGraph>& graphs, Backend& backend, Phases& phases) {
   PersistentRegion persistent;
   std::vector<StepPlan> steps;
+  const std::set<std::string> host_variables;
   for (const NamedGraph& named : graphs) {
-    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
-                           LowerGraph(named, backend, PlanOptions(), persistent));
+    const std::vector<bool> host_nodes(named.graph.nodes().size(), false);
+    RIDGE_ASSIGN_OR_RETURN(
+        LoweredGraph lowered,
+        LowerGraph(named, backend, PlanOptions(), persistent, {host_variables, host_nodes}));
     steps.push_back(std::move(lowered.step));
   }
   phases.End("lower");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of binary_check.py, check_layers.py, cpp_functions.py, size_report.py, make_dist.py, cmake/unity.py,
-bench/results_table.py, tests/e2e/_ridge.py and the texts of tests/generate/planted_bugs.py."""
+"""Tests of binary_check.py, check_layers.py, check_types.py, cpp_functions.py, size_report.py,
+make_dist.py, cmake/unity.py, bench/results_table.py, tests/e2e/_ridge.py and the texts of tests/generate/planted_bugs.py."""
 import contextlib
 import io
 import os
@@ -21,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" 
 
 import binary_check
 import check_layers
+import check_types
 import make_dist
 import planted_bugs
 import results_table
@@ -107,6 +108,26 @@ class CheckLayers(Tree):
         self.assertGreater(len(built), 10)
         for layer, rank in built:
             self.assertEqual(check_layers.RANK[layer], int(rank), layer)
+
+
+class CheckTypes(Tree):
+    def test_a_name_of_two_types_is_named_with_both_places(self):
+        self.write("core/a.h", "namespace ridge {\n\nstruct Range {\n  int a;\n};\n\n}  // namespace ridge\n")
+        self.write("graph/b.h", "namespace ridge {\nclass Range final : public Base {\n};\n}  // namespace ridge\n")
+        status, output = self.run_tool(check_types)
+        self.assertEqual((status, output), (
+            1, f"{self.root}/graph/b.h:2: ridge::Range is also defined in {self.root}/core/a.h:3; "
+               "rename one of them\n"))
+
+    def test_other_namespaces_unnamed_ones_declarations_and_members_are_no_second_type(self):
+        self.write("core/a.h", "namespace ridge {\nenum class Kind { kA };\n}  // namespace ridge\n")
+        self.write("core/b.cc", "namespace ridge {\nnamespace {\nstruct Kind {\n};\n}  // namespace\n"
+                                "struct Kind;\nstruct Other {\n  struct Kind {};\n};\n"
+                                "struct Other::Kind {\n};\n}  // namespace ridge\n")
+        self.write("core/c.cc", "namespace ridge::cpu {\nenum class Kind { kA };\n"
+                                "}  // namespace ridge::cpu\n")
+        status, output = self.run_tool(check_types)
+        self.assertEqual((status, output), (0, f"types: each name in {self.root} is defined once\n"))
 
 
 class Functions(unittest.TestCase):

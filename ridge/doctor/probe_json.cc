@@ -187,7 +187,7 @@ struct Reader {
   }
   template <typename T>
   void Read(const Json& found, const std::string& at, std::optional<T>& value) {
-    if (!found.is_null()) Read(found, at, value.emplace());
+    if (!found.is_null()) Read(found, at, value.emplace(T{}));
   }
   template <typename T>
   void Read(const Json& found, const std::string& at, std::vector<T>& list) {

@@ -50,7 +50,7 @@ struct Executor::Coord {
   int64_t micro = 0;     // micro batch
 };
 
-struct Operands {
+struct Executor::Operands {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
 };
@@ -374,7 +374,7 @@ Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
 }
 
 // The inputs of all slices, slice by slice.
-Operands Executor::GatheredParts(const StepPlan& step, const PlannedNode& node) const {
+Executor::Operands Executor::GatheredParts(const StepPlan& step, const PlannedNode& node) const {
   Operands operands;
   for (int64_t slice = 0; slice < step.slices; ++slice) {
     for (const int value : node.inputs) operands.inputs.push_back(Address(step, value, {0, slice}));

@@ -21,7 +21,6 @@ namespace ridge {
 
 class LaneRecorder;
 struct MemoryUse;
-struct Operands;
 struct TreeExchange;
 
 class Executor {
@@ -101,6 +100,7 @@ class Executor {
   struct CompiledNode;
   struct CompiledRegion;
   struct Coord;
+  struct Operands;
   struct Recorded;
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena,
            Communicator* communicator, VirtualCompute* compute);

@@ -362,7 +362,7 @@ Status OnnxExport::AddTraining(OnnxDocument& document) {
     if (info.trainable && document.contents.contains(info.name)) step.trained.push_back(info.name);
   }
   if (const ValueId output = graph.FindOutput(loss.output); output != kNoValue)
-    step.output_dims = graph.type({output}).dims;
+    step.output_dims = graph.type(output).dims;
   NoteInferenceForm(graph);
   RIDGE_ASSIGN_OR_RETURN(const LossShape shape, LossShapeOf(options));
   step.label_smoothing = shape.label_smoothing;

@@ -54,7 +54,7 @@ std::string RowsOf(const std::string& k, const std::string& source) {
 
 // Unoptimized: to compile takes longer than to run.
 std::string CompilerCommand(const std::string& in, const std::string& out) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
   const std::string sanitize = " -fsanitize=address";
 #else
   const std::string sanitize;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -154,11 +154,11 @@ class Block {
   }
 
   void SwitchTo(Fiber& fiber) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
     __sanitizer_start_switch_fiber(&host_shadow_, fiber.stack.get(), kStackBytes);
 #endif
     RidgeSwitchStack(&host_at_, fiber.at);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
     __sanitizer_finish_switch_fiber(host_shadow_, nullptr, nullptr);
 #endif
   }
@@ -166,7 +166,7 @@ class Block {
   void Yield(Wait wait) {
     Fiber& fiber = fibers_[running_];
     fiber.wait = wait;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
     __sanitizer_start_switch_fiber(nullptr, host_stack_, host_stack_bytes_);
 #endif
     RidgeSwitchStack(&fiber.at, host_at_);
@@ -174,7 +174,7 @@ class Block {
   }
 
   void Arrived() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
     __sanitizer_finish_switch_fiber(nullptr, &host_stack_, &host_stack_bytes_);
 #endif
   }
@@ -183,9 +183,11 @@ class Block {
   std::vector<Fiber> fibers_;
   unsigned running_ = 0;
   void* host_at_ = nullptr;
+#if defined(RIDGE_ADDRESS_SANITIZER)
   void* host_shadow_ = nullptr;
   const void* host_stack_ = nullptr;
   size_t host_stack_bytes_ = 0;
+#endif
 };
 
 }  // namespace

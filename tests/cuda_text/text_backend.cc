@@ -15,7 +15,7 @@ namespace {
 constexpr std::align_val_t kAlignment{256};  // of CUDA's memory
 
 // AddressSanitizer has guards of its own.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
 constexpr size_t kGuardBytes = 0;
 #else
 constexpr size_t kGuardBytes = 4096;

@@ -42,7 +42,7 @@ TEST(TextBackend, AKernelOnItsOperandsRuns) {
 }
 
 void ExpectFound(const std::string& function) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(RIDGE_ADDRESS_SANITIZER)
   EXPECT_DEATH((void)RunPlanted(function), "heap-buffer-overflow");
 #else
   EXPECT_EQ(RunPlanted(function).message(), function + " wrote around an operand");

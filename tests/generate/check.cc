@@ -36,7 +36,7 @@ class Judge_ {
   Judge_(const Graph& forward, uint64_t seed, const Laws& laws, const Machine& machine)
       : forward_(forward), dice_(seed ^ 0x5EED), laws_(laws), machine_(machine) {}
 
-  Judgement Run() {
+  GraphJudgement Run() {
     const Status status = RunLaws();
     if (!status.ok() && !judgement_.finding)
       judgement_.finding = {law_ + " fails", status.message()};
@@ -143,7 +143,7 @@ class Judge_ {
   Dice dice_;
   const Laws laws_;
   const Machine& machine_;
-  Judgement judgement_;
+  GraphJudgement judgement_;
   std::string law_;
   NamedTensors leaves_;
   Graph form_;
@@ -163,11 +163,12 @@ std::optional<Laws> ParseLaws(const std::string& text) {
   return any ? std::optional(laws) : std::nullopt;
 }
 
-Judgement Judge(const Graph& forward, uint64_t seed, const Laws& laws, const Machine& machine) {
+GraphJudgement Judge(const Graph& forward, uint64_t seed, const Laws& laws,
+                     const Machine& machine) {
   try {
     return Judge_(forward, seed, laws, machine).Run();
   } catch (const std::exception& e) {
-    Judgement judgement;
+    GraphJudgement judgement;
     judgement.finding = {"internal error", e.what()};
     return judgement;
   }

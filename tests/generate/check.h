@@ -29,7 +29,7 @@ struct Finding {
   std::string text;  // the numbers
 };
 
-struct Judgement {
+struct GraphJudgement {
   std::optional<Finding> finding;
   bool kink = false;        // the differences said nothing
   std::string not_checked;  // why a law was left out; empty mostly
@@ -37,6 +37,6 @@ struct Judgement {
 
 // What varies beside the graph (which pass is left out, the dtype) follows from `seed`.
 // `machine` has the CPU backend.
-Judgement Judge(const Graph& forward, uint64_t seed, const Laws& laws, const Machine& machine);
+GraphJudgement Judge(const Graph& forward, uint64_t seed, const Laws& laws, const Machine& machine);
 
 }  // namespace ridge

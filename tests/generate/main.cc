@@ -118,7 +118,7 @@ class Run {
 
   void One(const Graph& graph, uint64_t seed) {
     if (options_.verbose) fmt::print("# seed {}\n{}", seed, PrintGraph(graph));
-    const Judgement judgement = Judge(graph, seed, laws_, machine_);
+    const GraphJudgement judgement = Judge(graph, seed, laws_, machine_);
     CountGraph(graph, judgement, report_);
     if (judgement.finding) Report(graph, seed, *judgement.finding);
   }
@@ -128,10 +128,10 @@ class Run {
     fmt::print("seed {}: {}: {}\n", seed, finding.law, finding.text);
     if (!options_.shrink) return;
     const Graph small = Shrink(graph, [&](const Graph& less) {
-      const Judgement again = Judge(ReadBack(less), seed, laws_, machine_);
+      const GraphJudgement again = Judge(ReadBack(less), seed, laws_, machine_);
       return again.finding && again.finding->law == finding.law;
     });
-    const Judgement last = Judge(ReadBack(small), seed, laws_, machine_);
+    const GraphJudgement last = Judge(ReadBack(small), seed, laws_, machine_);
     const std::string name =
         options_.out.empty() ? "net.ridge" : fmt::format("{}/seed{}.ridge", options_.out, seed);
     const std::string text =

@@ -140,7 +140,8 @@ bool Overflows(const RoundingModel& model) {
 // One graph in one dtype, in the forms and places in which its gradients are computed.
 class PrecisionCheck {
  public:
-  PrecisionCheck(const Graph& forward, uint64_t seed, const Machine& machine, Judgement& judgement)
+  PrecisionCheck(const Graph& forward, uint64_t seed, const Machine& machine,
+                 GraphJudgement& judgement)
       : forward_(forward), dice_(seed), machine_(machine), judgement_(judgement) {}
 
   Status Run() {
@@ -198,7 +199,7 @@ class PrecisionCheck {
   const Graph& forward_;
   Dice dice_;
   const Machine& machine_;
-  Judgement& judgement_;
+  GraphJudgement& judgement_;
   DType dtype_ = DType::kF32;
   Graph narrow_;
   NamedTensors leaves_;
@@ -212,7 +213,7 @@ Result<Graph> Retyped(const Graph& forward, DType dtype, bool mixed, uint64_t se
 }
 
 Status CheckPrecision(const Graph& forward, uint64_t seed, const Machine& machine,
-                      Judgement& judgement) {
+                      GraphJudgement& judgement) {
   return PrecisionCheck(forward, seed, machine, judgement).Run();
 }
 

@@ -10,6 +10,6 @@ Result<Graph> Retyped(const Graph& forward, DType dtype, bool mixed, uint64_t se
 
 // Puts what is wrong into `judgement`.
 Status CheckPrecision(const Graph& forward, uint64_t seed, const Machine& machine,
-                      Judgement& judgement);
+                      GraphJudgement& judgement);
 
 }  // namespace ridge

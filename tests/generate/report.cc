@@ -6,7 +6,7 @@
 
 namespace ridge {
 
-void CountGraph(const Graph& graph, const Judgement& judgement, RangeReport& report) {
+void CountGraph(const Graph& graph, const GraphJudgement& judgement, RangeReport& report) {
   ++report.graphs;
   report.nodes += static_cast<int64_t>(graph.nodes().size());
   report.kinks += judgement.kink ? 1 : 0;

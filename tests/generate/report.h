@@ -16,7 +16,7 @@ struct RangeReport {
   std::map<std::string, int64_t> not_checked;  // by reason
 };
 
-void CountGraph(const Graph& graph, const Judgement& judgement, RangeReport& report);
+void CountGraph(const Graph& graph, const GraphJudgement& judgement, RangeReport& report);
 
 // One line of counts; with `operators` also a line an operator.
 void PrintReport(const RangeReport& report, bool operators);

@@ -122,7 +122,8 @@ Status AddRange(const std::string& name, const std::string& text, OpCase& op_cas
     op_case.ranges[static_cast<size_t>(std::atoi(name.c_str() + 5))] = {low, high};
     return Status();
   }
-  for (size_t i = 0; i < op_case.inputs.size(); ++i) op_case.ranges.try_emplace(i, low, high);
+  for (size_t i = 0; i < op_case.inputs.size(); ++i)
+    op_case.ranges.try_emplace(i, DrawRange{low, high});
   return Status();
 }
 

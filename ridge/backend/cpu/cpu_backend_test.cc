@@ -18,7 +18,7 @@
 #include "ridge/backend/cpu/timed_call.h"
 #include "ridge/core/threads.h"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(RIDGE_ADDRESS_SANITIZER) && !defined(RIDGE_THREAD_SANITIZER)
 #define RIDGE_COUNTS_ALLOCATIONS
 namespace {
 std::atomic<bool> counting{false};

@@ -142,7 +142,7 @@ TEST(GemmBuffersAlone, DISABLED_OwnKernelsKeepToTheLibrarysInstructions) {
 class GemmBuffers : public testing::TestWithParam<const char*> {};
 
 TEST_P(GemmBuffers, CallsHoldNoMoreThanTheBound) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(RIDGE_ADDRESS_SANITIZER) || defined(RIDGE_THREAD_SANITIZER)
   GTEST_SKIP() << "the sanitizer has an allocator of its own";
 #endif
   const std::string command = fmt::format(

@@ -168,14 +168,14 @@ ValueId PairsOf(const Graph& graph, ValueId id, int64_t part, bool interleaved) 
   const Node* slice = graph.producer(id, "slice");
   if (slice == nullptr) return kNoValue;
   const Dims& dims = graph.type(slice->inputs[0]).dims;
-  const Result<std::vector<SliceRange>> ranges = SliceRanges(graph.Call(*slice), dims);
+  const Result<std::vector<AxisSlice>> ranges = AxisSlices(graph.Call(*slice), dims);
   if (!ranges.ok() || dims.empty() || dims.back() % 2 != 0) return kNoValue;
   for (size_t d = 0; d + 1 < dims.size(); ++d) {
-    const SliceRange& range = (*ranges)[d];
+    const AxisSlice& range = (*ranges)[d];
     if (range.start != 0 || range.step != 1 || range.count != dims[d]) return kNoValue;
   }
   const int64_t half = dims.back() / 2;
-  const SliceRange& range = ranges->back();
+  const AxisSlice& range = ranges->back();
   const bool pairs = range.start == (interleaved ? part : part * half) &&
                      (range.step == (interleaved ? 2 : 1) || half == 1) && range.count == half;
   return pairs ? slice->inputs[0] : kNoValue;

@@ -10,7 +10,7 @@ namespace {
 
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& x = call.inputs[0];
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<SliceRange> ranges, SliceRanges(call, x.dims));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> ranges, AxisSlices(call, x.dims));
   return std::vector<TensorType>{{x.dtype, SlicedDims(ranges)}};
 }
 
@@ -23,7 +23,7 @@ Cost EstimateCost(const OpCall& call) {
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const Dims& dims = call.inputs[0].dims;
-  const SliceView view = ViewSlice(*SliceRanges(call, dims), dims);
+  const SliceView view = ViewSlice(*AxisSlices(call, dims), dims);
   ForEachStrided(call.outputs[0].dims, view.strides, view.base,
                  [&](int64_t i, int64_t at) { out[0][i] = in[0][at]; });
 }
@@ -38,10 +38,10 @@ void Gradient(GradBuilder& g) {
 // Those taken whole.
 Axes FindAxes(const OpCall& call) {
   const Dims& dims = call.inputs[0].dims;
-  const Result<std::vector<SliceRange>> ranges = SliceRanges(call, dims);
+  const Result<std::vector<AxisSlice>> ranges = AxisSlices(call, dims);
   Axes axes;
   for (size_t d = 0; ranges.ok() && d < dims.size(); ++d) {
-    const SliceRange& range = (*ranges)[d];
+    const AxisSlice& range = (*ranges)[d];
     if (range.start == 0 && range.step == 1 && range.count == dims[d])
       axes.push_back(Mapped(call, {static_cast<int>(d)}, static_cast<int>(d)));
   }

@@ -15,7 +15,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& dy = call.inputs[0];
   const Dims& dims = call.integers("dims");
   if (Status status = CheckDims(dims); !status.ok()) return CallError(call, status.message());
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<SliceRange> ranges, SliceRanges(call, dims));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> ranges, AxisSlices(call, dims));
   if (SlicedDims(ranges) != dy.dims) {
     return CallError(
         call, fmt::format("dy is {}; the slice of {} is {}, and dy must have its dims",
@@ -28,7 +28,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const Dims& dims = call.outputs[0].dims;
   std::fill_n(out[0], call.outputs[0].elements(), 0.0);
-  const SliceView view = ViewSlice(*SliceRanges(call, dims), dims);
+  const SliceView view = ViewSlice(*AxisSlices(call, dims), dims);
   ForEachStrided(call.inputs[0].dims, view.strides, view.base,
                  [&](int64_t i, int64_t at) { out[0][at] = in[0][i]; });
 }
@@ -49,10 +49,10 @@ AttrMap Defaults() {
 // The dimensions of which slice reads all.
 Axes FindSharedAxes(const OpCall& call) {
   const Dims& dims = call.outputs[0].dims;
-  const Result<std::vector<SliceRange>> ranges = SliceRanges(call, dims);
+  const Result<std::vector<AxisSlice>> ranges = AxisSlices(call, dims);
   Axes axes;
   for (int d = 0; ranges.ok() && d < call.outputs[0].rank(); ++d) {
-    const SliceRange& range = (*ranges)[static_cast<size_t>(d)];
+    const AxisSlice& range = (*ranges)[static_cast<size_t>(d)];
     if (range.start == 0 && range.step == 1 && range.count == dims[static_cast<size_t>(d)])
       axes.push_back(Mapped(call, {d}, d));
   }

@@ -138,9 +138,10 @@ class Opener {
     const std::vector<ModelParameter> parameters = ParametersOf(family_->model);
     std::string text;
     for (const auto& [name, value] : arguments_) {
-      const bool usual = std::any_of(
-          parameters.begin(), parameters.end(),
-          [&](const ModelParameter& p) { return p.name == name && DefaultText(p) == value; });
+      const bool usual = std::any_of(parameters.begin(), parameters.end(),
+                                     [&name = name, &value = value](const ModelParameter& p) {
+                                       return p.name == name && DefaultText(p) == value;
+                                     });
       if (usual && name != "vocab" && name != "classes") continue;
       text += fmt::format("{}{}={}", text.empty() ? ":" : ",", name, value);
     }

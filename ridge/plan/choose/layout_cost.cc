@@ -71,7 +71,7 @@ class Composer {
 
  private:
   LayoutBytes BytesOf(size_t index) const {
-    const PipelineStage& stage = stages_[index];
+    const StageBlocks& stage = stages_[index];
     const int64_t in_flight =
         InFlight(choice_.pipeline, static_cast<int64_t>(index), choice_.micro_batches);
     LayoutBytes bytes;
@@ -96,7 +96,7 @@ class Composer {
     return bytes;
   }
 
-  int64_t LargestBlock(const PipelineStage& stage) const {
+  int64_t LargestBlock(const StageBlocks& stage) const {
     int64_t largest = 0;
     for (size_t b = stage.first; b < stage.last; ++b)
       largest = std::max(largest, step_.blocks[b].parameter_bytes);
@@ -104,18 +104,18 @@ class Composer {
   }
 
   double Again() const { return choice_.recompute ? 1 : 0; }
-  double LineSeconds(const PipelineStage& stage) const {
+  double LineSeconds(const StageBlocks& stage) const {
     return (1 + Again()) * stage.forward_line_s + stage.share * step_.backward_line_s;
   }
-  double TurnSeconds(const PipelineStage& stage) const {
+  double TurnSeconds(const StageBlocks& stage) const {
     return (1 + Again()) * stage.forward_s + stage.share * step_.backward_s + LineSeconds(stage);
   }
-  int64_t KernelsOf(const PipelineStage& stage) const {
+  int64_t KernelsOf(const StageBlocks& stage) const {
     return static_cast<int64_t>((1 + Again()) * static_cast<double>(stage.forward_kernels) +
                                 stage.share * static_cast<double>(step_.backward_kernels));
   }
 
-  std::optional<LayoutSeconds> SecondsOf(const PipelineStage& stage) const {
+  std::optional<LayoutSeconds> SecondsOf(const StageBlocks& stage) const {
     const double again = Again();
     const auto micro_batches = static_cast<double>(choice_.micro_batches);
     const double forward_s = stage.forward_s, backward_s = stage.share * step_.backward_s;
@@ -140,7 +140,7 @@ class Composer {
     return seconds;
   }
 
-  double ParameterShare(const PipelineStage& stage) const {
+  double ParameterShare(const StageBlocks& stage) const {
     return step_.parameter_bytes > 0 ? static_cast<double>(stage.parameter_bytes) /
                                            static_cast<double>(step_.parameter_bytes)
                                      : 0;
@@ -150,7 +150,7 @@ class Composer {
   std::optional<double> SendSeconds() const {
     if (choice_.pipeline < 2) return 0;
     int64_t most = 0;
-    for (const PipelineStage& stage : stages_) most = std::max(most, stage.received_bytes);
+    for (const StageBlocks& stage : stages_) most = std::max(most, stage.received_bytes);
     const std::optional<double> one_s = CollectiveSeconds(neighbours_, CollectiveKind::kSend,
                                                           static_cast<double>(most) * wire_share_);
     if (!one_s) return std::nullopt;
@@ -158,7 +158,7 @@ class Composer {
     return 2 * static_cast<double>(turns) * *one_s;
   }
 
-  std::optional<Train> TrainOf(CollectiveKind kind, const PipelineStage& stage) const {
+  std::optional<Train> TrainOf(CollectiveKind kind, const StageBlocks& stage) const {
     Train train;
     const double bytes = static_cast<double>(stage.parameter_bytes) * wire_share_;
     train.units = std::max<int64_t>(1, stage.parameter_bytes / kBucketBytes);
@@ -172,7 +172,7 @@ class Composer {
   }
 
   // Of gradients and parameters along the data axis, with the seconds of one micro-batch.
-  std::optional<double> DataSeconds(const PipelineStage& stage, double forward_s,
+  std::optional<double> DataSeconds(const StageBlocks& stage, double forward_s,
                                     double backward_s) const {
     if (choice_.data < 2) return 0;
     const bool sums_whole = choice_.zero == 0;
@@ -199,7 +199,7 @@ class Composer {
   const LayoutChoice choice_;
   const double wire_share_;
   const DeviceGroup data_, neighbours_;
-  const std::vector<PipelineStage> stages_;
+  const std::vector<StageBlocks> stages_;
 };
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST_F(LayoutCostTest, MoreStagesThanBlocksAreNone) {
 TEST_F(LayoutCostTest, StagesShareUnevenBlocksByTheirSeconds) {
   LocalStep step = StepOf(6);
   step.blocks.back().forward_s = 5e-3;  // a head
-  const std::vector<PipelineStage> stages = SplitStages(step, 2);
+  const std::vector<StageBlocks> stages = SplitStages(step, 2);
   EXPECT_EQ(stages[0].last, 5U);
   EXPECT_EQ(stages[1].first, 5U);
   EXPECT_EQ(stages[1].received_bytes, kMiB);

@@ -25,8 +25,8 @@ size_t CutNear(const std::vector<double>& ends, double target_s, size_t least, s
   return best;
 }
 
-PipelineStage StageOf(const LocalStep& step, size_t first, size_t last, double total_s) {
-  PipelineStage stage = {first, last};
+StageBlocks StageOf(const LocalStep& step, size_t first, size_t last, double total_s) {
+  StageBlocks stage = {first, last};
   for (size_t b = first; b < last; ++b) {
     const LocalBlock& block = step.blocks[b];
     stage.forward_s += block.forward_s;
@@ -41,7 +41,7 @@ PipelineStage StageOf(const LocalStep& step, size_t first, size_t last, double t
 }
 
 // Of `groups` runs of blocks that are computed again one by one.
-int64_t BytesOfGroups(const LocalStep& step, const PipelineStage& stage, size_t groups,
+int64_t BytesOfGroups(const LocalStep& step, const StageBlocks& stage, size_t groups,
                       int64_t in_flight) {
   const size_t blocks = stage.last - stage.first;
   int64_t kept = stage.received_bytes, most = 0;
@@ -58,12 +58,12 @@ int64_t BytesOfGroups(const LocalStep& step, const PipelineStage& stage, size_t 
 
 }  // namespace
 
-std::vector<PipelineStage> SplitStages(const LocalStep& step, int64_t stages) {
+std::vector<StageBlocks> SplitStages(const LocalStep& step, int64_t stages) {
   const auto count = static_cast<size_t>(stages);
   if (step.blocks.size() < count) return {};
   const std::vector<double> ends = EndsOf(step);
   const double total_s = step.forward_s();
-  std::vector<PipelineStage> split;
+  std::vector<StageBlocks> split;
   size_t first = 0;
   for (size_t s = 0; s + 1 < count; ++s) {
     const double target_s = ends.back() * static_cast<double>(s + 1) / static_cast<double>(stages);
@@ -79,7 +79,7 @@ int64_t InFlight(int64_t stages, int64_t stage, int64_t micro_batches) {
   return std::min(micro_batches, stages - stage);
 }
 
-int64_t RecomputedBytes(const LocalStep& step, const PipelineStage& stage, int64_t in_flight) {
+int64_t RecomputedBytes(const LocalStep& step, const StageBlocks& stage, int64_t in_flight) {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (size_t groups = 1; groups <= stage.last - stage.first; ++groups)
     least = std::min(least, BytesOfGroups(step, stage, groups, in_flight));

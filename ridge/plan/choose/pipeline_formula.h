@@ -12,7 +12,7 @@
 namespace ridge {
 
 // Blocks first .. last - 1.
-struct PipelineStage {
+struct StageBlocks {
   size_t first = 0, last = 0;
   double forward_s = 0, forward_line_s = 0;  // of its blocks
   double share = 0;                          // of the forward pass, and so of the backward one
@@ -22,7 +22,7 @@ struct PipelineStage {
 };
 
 // Stages of about equal forward seconds.  Empty where there are fewer blocks than stages.
-std::vector<PipelineStage> SplitStages(const LocalStep& step, int64_t stages);
+std::vector<StageBlocks> SplitStages(const LocalStep& step, int64_t stages);
 
 // Micro-batches whose activations stage `stage` keeps at one time.
 int64_t InFlight(int64_t stages, int64_t stage, int64_t micro_batches);
@@ -32,6 +32,6 @@ inline int64_t BubbleTurns(int64_t stages) { return stages - 1; }
 
 // What a stage keeps of `in_flight` micro-batches when it keeps the inputs of some blocks and
 // computes what is behind each again: the number of kept ones with the fewest bytes.
-int64_t RecomputedBytes(const LocalStep& step, const PipelineStage& stage, int64_t in_flight);
+int64_t RecomputedBytes(const LocalStep& step, const StageBlocks& stage, int64_t in_flight);
 
 }  // namespace ridge

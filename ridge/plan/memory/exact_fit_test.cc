@@ -105,7 +105,7 @@ TEST(ExactFit, SameBuffersSameOffsets) {
             PlaceWithin(buffers, 1'048'576, 10'000).placement.offsets);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(RIDGE_ADDRESS_SANITIZER) || defined(RIDGE_THREAD_SANITIZER)
 constexpr const char* kInstances[] = {"C", "D", "J", "K"};
 #else
 constexpr const char* kInstances[] = {"A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"};

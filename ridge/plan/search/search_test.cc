@@ -26,7 +26,7 @@ class PlainKernels : public RowMajorKernels {
   }
 
  private:
-  const FusesNothing rules_;
+  const FusesNothing rules_{};
 };
 
 // Layers of gelu over `batch` / slices rows.

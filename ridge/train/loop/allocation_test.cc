@@ -1,10 +1,12 @@
 // An update allocates nothing: counted by replacing operator new in this test program.  Kernels of
 // the reference backend, which keep small lists, are not counted; those of the CPU backend are, but
 // for what oneDNN allocates at each execution.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <link.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -19,9 +21,33 @@ namespace {
 std::atomic<int64_t> allocations{0};
 thread_local bool in_kernel = false;
 
+// Where oneDNN's code lies.
+struct Library {
+  uintptr_t begin = UINTPTR_MAX;
+  uintptr_t end = 0;
+};
+
+int FindOneDnn(dl_phdr_info* object, size_t, void* library) {
+  if (std::strstr(object->dlpi_name, "libdnnl") == nullptr) return 0;
+  auto& found = *static_cast<Library*>(library);
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    found.begin = std::min<uintptr_t>(found.begin, object->dlpi_addr + part.p_vaddr);
+    found.end = std::max<uintptr_t>(found.end, object->dlpi_addr + part.p_vaddr + part.p_memsz);
+  }
+  return 1;
+}
+
+// Every allocation of this program asks, so the library is looked for once.
 bool IsOneDnn(void* caller) {
-  Dl_info info;
-  return dladdr(caller, &info) != 0 && std::strstr(info.dli_fname, "libdnnl") != nullptr;
+  static const Library library = [] {
+    Library found;
+    dl_iterate_phdr(FindOneDnn, &found);
+    return found;
+  }();
+  const auto address = reinterpret_cast<uintptr_t>(caller);
+  return library.begin <= address && address < library.end;
 }
 
 void* Allocate(std::size_t bytes, std::size_t alignment, void* caller) {

@@ -48,7 +48,7 @@ MoveParams TransposeParams(const OpCall& call) {
 }
 
 MoveParams SliceParams(const OpCall& call) {
-  const SliceView view = ViewSlice(*SliceRanges(call, call.inputs[0].dims), call.inputs[0].dims);
+  const SliceView view = ViewSlice(*AxisSlices(call, call.inputs[0].dims), call.inputs[0].dims);
   StridedCopy copy = CopyOf(call, call.outputs[0].dims);
   copy.from_strides = view.strides;
   copy.from_base = view.base;
@@ -57,7 +57,7 @@ MoveParams SliceParams(const OpCall& call) {
 
 MoveParams SliceGradParams(const OpCall& call) {
   const Dims& dims = call.outputs[0].dims;
-  const SliceView view = ViewSlice(*SliceRanges(call, dims), dims);
+  const SliceView view = ViewSlice(*AxisSlices(call, dims), dims);
   StridedCopy copy = CopyOf(call, call.inputs[0].dims);
   copy.to_strides = view.strides;
   copy.to_base = view.base;
@@ -104,7 +104,7 @@ Dims BlockedDims(Dims dims, int64_t block) {
 }
 
 // Ranges over blocks; REQUIRES: CutsNoBlock.
-std::vector<SliceRange> BlockedRanges(std::vector<SliceRange> ranges, int64_t block) {
+std::vector<AxisSlice> BlockedRanges(std::vector<AxisSlice> ranges, int64_t block) {
   ranges[1].start /= block;
   ranges[1].count /= block;
   ranges.push_back({0, 1, block});
@@ -114,7 +114,7 @@ std::vector<SliceRange> BlockedRanges(std::vector<SliceRange> ranges, int64_t bl
 StridedCopy BlockedSlice(const OpCall& call, const Dims& whole, const Dims& part, int64_t block) {
   StridedCopy copy = CopyOf(call, BlockedDims(part, block));
   const SliceView view =
-      ViewSlice(BlockedRanges(*SliceRanges(call, whole), block), BlockedDims(whole, block));
+      ViewSlice(BlockedRanges(*AxisSlices(call, whole), block), BlockedDims(whole, block));
   copy.from_strides = view.strides;
   copy.from_base = view.base;
   return copy;
@@ -218,7 +218,7 @@ int64_t BlockOf(const OpDef& op, const OpCall& call, LayoutId layout) {
   if (!whole(call.outputs[0])) return 0;
   if (op.name == "concat") return block;
   const TensorType& type = op.name == "slice" ? call.inputs[0] : call.outputs[0];
-  const SliceRange channels = SliceRanges(call, type.dims)->at(1);
+  const AxisSlice channels = AxisSlices(call, type.dims)->at(1);
   return channels.step == 1 && channels.start % block == 0 ? block : 0;
 }
 

@@ -15,7 +15,7 @@ namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 
 // `count` lanes of a row; the others are 0 and are not written.
-struct Lanes {
+struct PartLanes {
   size_t count;
 
   HWY_INLINE V Load(const float* x) const {
@@ -42,15 +42,15 @@ template <class F>
 HWY_INLINE void ForEachVector(int64_t width, const F& f) {
   const auto step = static_cast<int64_t>(hn::Lanes(D()));
   int64_t k = 0;
-  for (; k + step <= width; k += step) f(k, Lanes{static_cast<size_t>(step)});
-  if (k < width) f(k, Lanes{static_cast<size_t>(width - k)});
+  for (; k + step <= width; k += step) f(k, PartLanes{static_cast<size_t>(step)});
+  if (k < width) f(k, PartLanes{static_cast<size_t>(width - k)});
 }
 
 HWY_INLINE V OneMinus(V x) { return hn::Sub(K(1.0F), x); }
 
 void Lstm(const LstmBlocks& at, const float* projected, const float* inner, const float* c,
           float* activated, float* cell, float* y) {
-  ForEachVector(at.hidden, [&](int64_t k, Lanes l) HWY_ATTR {
+  ForEachVector(at.hidden, [&](int64_t k, PartLanes l) HWY_ATTR {
     const auto sum = [&](int64_t block) HWY_ATTR {
       return hn::Add(l.Load(projected + block), l.Load(inner + block));
     };
@@ -67,7 +67,7 @@ void Lstm(const LstmBlocks& at, const float* projected, const float* inner, cons
 }
 
 void LstmGrad(const LstmBlocks& at, const LstmGradRowArgs& row) {
-  ForEachVector(at.hidden, [&](int64_t k, Lanes l) HWY_ATTR {
+  ForEachVector(at.hidden, [&](int64_t k, PartLanes l) HWY_ATTR {
     const float* a = row.activated + k;
     const V i = l.Load(a + at.i), f = l.Load(a + at.f), g = l.Load(a + at.g), o = l.Load(a + at.o);
     const V t = SafeTanh(l.Load(row.cell + k));
@@ -86,7 +86,7 @@ void LstmGrad(const LstmBlocks& at, const LstmGradRowArgs& row) {
 void Gru(const GruBlocks& at, const float* projected, const float* inner, const float* bias,
          const float* before, float* activated, float* y) {
   const int64_t hidden = at.hidden;
-  ForEachVector(hidden, [&](int64_t k, Lanes l) HWY_ATTR {
+  ForEachVector(hidden, [&](int64_t k, PartLanes l) HWY_ATTR {
     const V r = Sigmoid(hn::Add(l.Load(projected + at.r + k), l.Load(inner + at.r + k)));
     const V z = Sigmoid(hn::Add(l.Load(projected + at.z + k), l.Load(inner + at.z + k)));
     const V q = hn::Add(l.Load(inner + at.n + k), l.LoadOrZero(bias, k));
@@ -101,7 +101,7 @@ void Gru(const GruBlocks& at, const float* projected, const float* inner, const 
 
 void GruGrad(const GruBlocks& at, const GruGradRowArgs& row) {
   const int64_t hidden = at.hidden;
-  ForEachVector(hidden, [&](int64_t k, Lanes l) HWY_ATTR {
+  ForEachVector(hidden, [&](int64_t k, PartLanes l) HWY_ATTR {
     const float* a = row.activated + k;
     const V r = l.Load(a), z = l.Load(a + hidden), n = l.Load(a + 2 * hidden),
             q = l.Load(a + 3 * hidden);
@@ -121,7 +121,7 @@ void GruGrad(const GruBlocks& at, const GruGradRowArgs& row) {
 }
 
 void Rnn(int64_t hidden, bool relu, const float* projected, const float* inner, float* y) {
-  ForEachVector(hidden, [&](int64_t k, Lanes l) HWY_ATTR {
+  ForEachVector(hidden, [&](int64_t k, PartLanes l) HWY_ATTR {
     const V sum = hn::Add(l.Load(projected + k), l.Load(inner + k));
     l.Store(relu ? hn::Max(hn::Zero(D()), sum) : SafeTanh(sum), y + k);
   });
@@ -129,7 +129,7 @@ void Rnn(int64_t hidden, bool relu, const float* projected, const float* inner, 
 
 void RnnGrad(int64_t hidden, bool relu, const float* y, const float* dy, const float* handed,
              float* d) {
-  ForEachVector(hidden, [&](int64_t k, Lanes l) HWY_ATTR {
+  ForEachVector(hidden, [&](int64_t k, PartLanes l) HWY_ATTR {
     const V out = l.Load(y + k), dh = hn::Add(l.Load(dy + k), l.LoadOrZero(handed, k));
     const V slope = hn::Mul(dh, hn::NegMulAdd(out, out, K(1.0F)));
     l.Store(relu ? hn::IfThenElseZero(hn::Gt(out, hn::Zero(D())), dh) : slope, d + k);

@@ -13,7 +13,7 @@ StridedMove MoveOf(const OpDef& op, const OpCall& call) {
   const Dims &x = call.inputs[0].dims, &y = call.outputs[0].dims;
   if (op.name == "expand") return {y, BroadcastStrides(x, y), RowMajorStrides(y)};
   if (op.name == "slice") {
-    const SliceView view = ViewSlice(*SliceRanges(call, x), x);
+    const SliceView view = ViewSlice(*AxisSlices(call, x), x);
     return {y, view.strides, RowMajorStrides(y), view.base, 0};
   }
   return {y, RowMajorStrides(y), RowMajorStrides(y)};
@@ -32,8 +32,8 @@ const char* WriteMoveChannelsLast(const OpDef& op, const OpCall& call, KernelTex
   const Dims from = StoredChannelsLast(x).dims, to = StoredChannelsLast(y).dims;
   StridedMove move{to, {}, RowMajorStrides(to)};
   if (op.name == "slice") {
-    const std::vector<SliceRange> ranges = *SliceRanges(call, x.dims);
-    std::vector<SliceRange> stored;
+    const std::vector<AxisSlice> ranges = *AxisSlices(call, x.dims);
+    std::vector<AxisSlice> stored;
     for (const size_t d : ChannelsLastOrder(x.rank())) stored.push_back(ranges[d]);
     const SliceView view = ViewSlice(stored, from);
     move.from = view.strides;

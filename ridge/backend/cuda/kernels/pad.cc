@@ -23,7 +23,7 @@ $places  Word word = $fill;
 // Along one dimension: element i of x is element start + i * step of y.
 struct Placing {
   int64_t extent;  // of y
-  SliceRange range;
+  AxisSlice range;
 
   bool whole() const { return range.start == 0 && range.step == 1 && range.count == extent; }
 };
@@ -32,7 +32,7 @@ std::vector<Placing> PlacingsOf(const OpDef& op, const OpCall& call) {
   const Dims &x = call.inputs[0].dims, &y = call.outputs[0].dims;
   std::vector<Placing> placings;
   if (op.name == "slice_grad") {
-    const std::vector<SliceRange> ranges = *SliceRanges(call, y);
+    const std::vector<AxisSlice> ranges = *AxisSlices(call, y);
     for (size_t d = 0; d < y.size(); ++d) placings.push_back({y[d], ranges[d]});
   } else {
     for (size_t d = 0; d < y.size(); ++d)
@@ -63,7 +63,7 @@ void Widen(std::vector<Placing>& placings, int64_t width) {
 
 // Sets `inside` and `from` along one dimension, from e / inner % extent.
 std::string PlaceText(const Placing& p, int64_t inner, int64_t x_stride) {
-  const SliceRange& r = p.range;
+  const AxisSlice& r = p.range;
   const int64_t step = r.step < 0 ? -r.step : r.step;
   std::string text = fmt::format("  {{\n    const Index i = e / {} % {};\n", inner, p.extent);
   text += r.step < 0 ? fmt::format("    const Index along = {} - i;\n", r.start)

@@ -8,7 +8,7 @@ namespace ridge {
 namespace {
 
 // Step 0 was refused.
-SliceRange ClampRange(int64_t extent, int64_t start, int64_t end, int64_t step) {
+AxisSlice ClampRange(int64_t extent, int64_t start, int64_t end, int64_t step) {
   if (extent == 0) return {};
   if (start < 0) start += extent;
   if (end < 0) end += extent;
@@ -41,9 +41,9 @@ AttrMap SliceAttrs() {
   return {{"axes", none}, {"starts", none}, {"ends", none}, {"steps", none}};
 }
 
-Result<std::vector<SliceRange>> SliceRanges(const OpCall& call, const Dims& dims) {
+Result<std::vector<AxisSlice>> AxisSlices(const OpCall& call, const Dims& dims) {
   RIDGE_RETURN_IF_ERROR(CheckLists(call));
-  std::vector<SliceRange> ranges;
+  std::vector<AxisSlice> ranges;
   for (int64_t extent : dims) ranges.push_back({0, 1, extent});
   std::vector<bool> seen(dims.size(), false);
   const std::vector<int64_t>& axes = call.integers("axes");
@@ -66,13 +66,13 @@ Result<std::vector<SliceRange>> SliceRanges(const OpCall& call, const Dims& dims
   return ranges;
 }
 
-Dims SlicedDims(const std::vector<SliceRange>& ranges) {
+Dims SlicedDims(const std::vector<AxisSlice>& ranges) {
   Dims dims;
-  for (const SliceRange& range : ranges) dims.push_back(range.count);
+  for (const AxisSlice& range : ranges) dims.push_back(range.count);
   return dims;
 }
 
-SliceView ViewSlice(const std::vector<SliceRange>& ranges, const Dims& dims) {
+SliceView ViewSlice(const std::vector<AxisSlice>& ranges, const Dims& dims) {
   SliceView view;
   const Dims own = RowMajorStrides(dims);
   for (size_t d = 0; d < dims.size(); ++d) {

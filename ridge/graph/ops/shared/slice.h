@@ -10,7 +10,7 @@
 namespace ridge {
 
 // Elements start, start + step, ... of one axis.
-struct SliceRange {
+struct AxisSlice {
   int64_t start = 0;
   int64_t step = 1;
   int64_t count = 0;
@@ -19,15 +19,15 @@ struct SliceRange {
 AttrMap SliceAttrs();  // the defaults
 
 // One range for each dimension of `dims`.
-Result<std::vector<SliceRange>> SliceRanges(const OpCall& call, const Dims& dims);
+Result<std::vector<AxisSlice>> AxisSlices(const OpCall& call, const Dims& dims);
 
-Dims SlicedDims(const std::vector<SliceRange>& ranges);
+Dims SlicedDims(const std::vector<AxisSlice>& ranges);
 
 // How the slice lies in an array of `dims`: its first element, and the strides between neighbours.
 struct SliceView {
   int64_t base = 0;
   Dims strides;
 };
-SliceView ViewSlice(const std::vector<SliceRange>& ranges, const Dims& dims);
+SliceView ViewSlice(const std::vector<AxisSlice>& ranges, const Dims& dims);
 
 }  // namespace ridge

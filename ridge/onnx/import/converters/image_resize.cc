@@ -84,15 +84,15 @@ Result<ResizeRequest> ReadRequest(OnnxNode& n, bool crops) {
 }
 
 // One scale for all axes, by keep_aspect_ratio_policy: invalid sizes never get here.
-Status KeepAspectRatio(OnnxNode& n, std::vector<ResizeAxis>& axes) {
+Status KeepAspectRatio(OnnxNode& n, std::vector<OnnxResizeAxis>& axes) {
   const std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch" || axes.empty()) return n.status();
   if (policy != "not_larger" && policy != "not_smaller")
     return n.Error(fmt::format("keep_aspect_ratio_policy is \"{}\"", policy));
   double scale = axes[0].scale;
-  for (const ResizeAxis& axis : axes)
+  for (const OnnxResizeAxis& axis : axes)
     scale = policy == "not_larger" ? std::min(scale, axis.scale) : std::max(scale, axis.scale);
-  for (ResizeAxis& axis : axes) {
+  for (OnnxResizeAxis& axis : axes) {
     axis.scale = scale;
     axis.output =
         static_cast<int64_t>(std::min(static_cast<double>(kMaxExtent) + 1,
@@ -101,11 +101,11 @@ Status KeepAspectRatio(OnnxNode& n, std::vector<ResizeAxis>& axes) {
   return Status();
 }
 
-Result<std::vector<ResizeAxis>> PlanAxes(OnnxNode& n, const ResizeRequest& request) {
+Result<std::vector<OnnxResizeAxis>> PlanAxes(OnnxNode& n, const ResizeRequest& request) {
   const Dims x = n.dims(0);
-  std::vector<ResizeAxis> axes;
+  std::vector<OnnxResizeAxis> axes;
   for (size_t i = 0; i < request.axes.size(); ++i) {
-    ResizeAxis axis{.axis = request.axes[i], .input = x[static_cast<size_t>(request.axes[i])]};
+    OnnxResizeAxis axis{.axis = request.axes[i], .input = x[static_cast<size_t>(request.axes[i])]};
     const auto input = static_cast<double>(axis.input);
     if (request.sizes.empty()) {
       axis.scale = request.scales[i];
@@ -125,7 +125,7 @@ Result<std::vector<ResizeAxis>> PlanAxes(OnnxNode& n, const ResizeRequest& reque
     axes.push_back(axis);
   }
   if (!request.sizes.empty()) RIDGE_RETURN_IF_ERROR(KeepAspectRatio(n, axes));
-  for (const ResizeAxis& axis : axes) {
+  for (const OnnxResizeAxis& axis : axes) {
     if (axis.output != axis.input && (axis.input == 0 || axis.output > kMaxExtent))
       return n.Unsupported(fmt::format("resizes {} to {}; from 1 to at most {} is supported",
                                        axis.input, axis.output, kMaxExtent));
@@ -133,7 +133,7 @@ Result<std::vector<ResizeAxis>> PlanAxes(OnnxNode& n, const ResizeRequest& reque
   return axes;
 }
 
-bool Stays(const ResizeMode& mode, const ResizeAxis& axis) {
+bool Stays(const ResizeMode& mode, const OnnxResizeAxis& axis) {
   const bool whole =
       mode.coordinates != "tf_crop_and_resize" || (axis.roi_start == 0 && axis.roi_end == 1);
   return axis.input == axis.output && axis.scale == 1 && whole;
@@ -157,16 +157,16 @@ Value RepeatAll(GraphBuilder& b, Value x, const std::vector<int64_t>& factors) {
 
 // One axis with its table.
 struct PlannedAxis {
-  ResizeAxis axis;
+  OnnxResizeAxis axis;
   ResizeTable table;
 };
 
 // Smaller results first, so that later axes have less to do; of equals the last axis, whose rows
 // are one element wide.
 Result<std::vector<PlannedAxis>> MakeTables(OnnxNode& n, const ResizeMode& mode,
-                                            const std::vector<ResizeAxis>& axes) {
+                                            const std::vector<OnnxResizeAxis>& axes) {
   std::vector<PlannedAxis> planned;
-  for (const ResizeAxis& axis : axes) {
+  for (const OnnxResizeAxis& axis : axes) {
     if (Stays(mode, axis)) continue;
     Result<ResizeTable> table = MakeResizeTable(mode, axis);
     if (!table.ok())
@@ -237,7 +237,7 @@ Value InterpolateAll(GraphBuilder& b, Value x, const std::vector<PlannedAxis>& p
   return sum == dtype ? y : Cast(Round(y), dtype);
 }
 
-Status EmitResize(OnnxNode& n, const ResizeMode& mode, const std::vector<ResizeAxis>& axes) {
+Status EmitResize(OnnxNode& n, const ResizeMode& mode, const std::vector<OnnxResizeAxis>& axes) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<PlannedAxis> planned, MakeTables(n, mode, axes));
   const double extrapolation = n.number("extrapolation_value", 0);
   GraphBuilder& b = n.b();
@@ -288,7 +288,7 @@ Status ConvertResize(OnnxNode& n) {
   const ResizeMode mode = ReadMode(n);
   RIDGE_ASSIGN_OR_RETURN(const ResizeRequest request,
                          ReadRequest(n, mode.coordinates == "tf_crop_and_resize"));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, PlanAxes(n, request));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<OnnxResizeAxis> axes, PlanAxes(n, request));
   return EmitResize(n, mode, axes);
 }
 
@@ -301,7 +301,7 @@ Status ConvertUpsample(OnnxNode& n) {
     RIDGE_ASSIGN_OR_RETURN(request.scales, ReadNumbers(n, 1, "scales"));
   }
   RIDGE_RETURN_IF_ERROR(CheckRequest(n, request));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, PlanAxes(n, request));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<OnnxResizeAxis> axes, PlanAxes(n, request));
   return EmitResize(n, OldMode(n), axes);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMostEntries = 1 << 22;
 
-Result<double> PositionOf(const ResizeMode& mode, const ResizeAxis& axis, int64_t o) {
+Result<double> PositionOf(const ResizeMode& mode, const OnnxResizeAxis& axis, int64_t o) {
   const auto x = static_cast<double>(o), input = static_cast<double>(axis.input);
   const double output = axis.scale * input;  // need not be whole
   const double half_pixel = (x + 0.5) / axis.scale - 0.5;
@@ -33,7 +33,7 @@ Result<double> PositionOf(const ResizeMode& mode, const ResizeAxis& axis, int64_
                 fmt::format("coordinate_transformation_mode is \"{}\"", mode.coordinates));
 }
 
-Result<double> Rounded(const ResizeMode& mode, const ResizeAxis& axis, double p) {
+Result<double> Rounded(const ResizeMode& mode, const OnnxResizeAxis& axis, double p) {
   if (mode.rounds_by_scale) return axis.scale < 1 ? std::ceil(p) : std::floor(p);
   if (mode.rounding == "round_prefer_floor") return std::ceil(p - 0.5);
   if (mode.rounding == "round_prefer_ceil") return std::floor(p + 0.5);
@@ -106,7 +106,7 @@ double ReachOf(const ResizeMode& mode, double shrink) {
   return std::ceil((mode.interpolation == "linear" ? 1 : 2) / shrink);
 }
 
-Status CheckMode(const ResizeMode& mode, const ResizeAxis& axis, double reach) {
+Status CheckMode(const ResizeMode& mode, const OnnxResizeAxis& axis, double reach) {
   if (mode.interpolation != "nearest" && mode.interpolation != "linear" &&
       mode.interpolation != "cubic") {
     return Status(
@@ -120,7 +120,7 @@ Status CheckMode(const ResizeMode& mode, const ResizeAxis& axis, double reach) {
 
 }  // namespace
 
-Result<ResizeTable> MakeResizeTable(const ResizeMode& mode, const ResizeAxis& axis) {
+Result<ResizeTable> MakeResizeTable(const ResizeMode& mode, const OnnxResizeAxis& axis) {
   const double shrink = mode.antialias ? std::min(axis.scale, 1.0) : 1.0;
   const double reach = ReachOf(mode, shrink);
   RIDGE_RETURN_IF_ERROR(CheckMode(mode, axis, reach));
@@ -159,7 +159,7 @@ bool ResizeTable::copies() const {
   return std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; });
 }
 
-int64_t ResizeTable::repeats(const ResizeAxis& axis) const {
+int64_t ResizeTable::repeats(const OnnxResizeAxis& axis) const {
   if (!copies() || axis.output % axis.input != 0) return 0;
   const int64_t factor = axis.output / axis.input;
   for (size_t o = 0; o < places.size(); ++o) {

@@ -20,7 +20,7 @@ struct ResizeMode {
 };
 
 // One axis: `output` places from `input`; `scale` is output / input, or what the file says.
-struct ResizeAxis {
+struct OnnxResizeAxis {
   int64_t axis = 0;
   int64_t input = 0, output = 0;
   double scale = 1;
@@ -38,11 +38,11 @@ struct ResizeTable {
   // Every row reads one place, with weight 1.
   bool copies() const;
   // Row o reads place o * input / output alone; 0 when it does not, else output / input.
-  int64_t repeats(const ResizeAxis& axis) const;
+  int64_t repeats(const OnnxResizeAxis& axis) const;
 };
 
 // Fails with kUnsupported when the table would have more than 2^26 entries, kInvalidModel on a mode
 // that is none; the message says no place.  REQUIRES: input >= 1, output >= 0, scale > 0.
-Result<ResizeTable> MakeResizeTable(const ResizeMode& mode, const ResizeAxis& axis);
+Result<ResizeTable> MakeResizeTable(const ResizeMode& mode, const OnnxResizeAxis& axis);
 
 }  // namespace ridge
