@@ -34,6 +34,17 @@ def cells(models, batches, precisions):
 CELLS = (cells(["resnet50"], [32, 64, 128, 256], ["bf16", "f16", "tf32"]) + cells(["resnet50"], [64, 256], ["f32"])
          + cells(["resnet18"], [64, 256], ["bf16", "tf32"]) + cells(["unet"], [4, 8, 16, 32], ["bf16", "tf32"])
          + cells(["vit_ti"], [64, 256], ["bf16"]))
+# What the rows of tests/text/cli/plan_gpus*.test ask.
+CELLS += ["mobilenet_v3_large:128:f16", "conformer_s:16:bf16"]
+for batch, models in {
+        1: ["sam_vit_b", "sam_vit_l", "sam_vit_h"],
+        8: ["whisper_tiny", "whisper_base", "whisper_small", "whisper_medium", "whisper_large", "conformer_m",
+            "conformer_l"],
+        16: ["efficientnet_v2_m", "efficientnet_v2_l", "yolov8n", "yolov8s", "yolov8m", "yolov8l", "yolov8x"],
+        32: ["efficientnet_v2_s", "vit_ti", "vit_s", "vit_l14", "convnext_small", "convnext_base", "pointnet2",
+             "resnet50_bert"],
+        64: ["resnet34", "resnet101", "resnet152", "vit_b", "mobilenet_v3_small", "convnext_tiny"]}.items():
+    CELLS += cells(models, [batch], ["bf16"])
 
 
 def stem(op, channels):

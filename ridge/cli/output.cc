@@ -47,7 +47,10 @@ void Tell(const char* head, const std::string& text) {
 
 }  // namespace
 
-void PrintError(const Status& status) { Tell("", status.message()); }
+void PrintError(const Status& status) {
+  std::fflush(stdout);  // where both go to one file, an error stands behind what was printed
+  Tell("", status.message());
+}
 
 void PrintWarning(const std::string& text) { Tell("warning: ", text); }
 
