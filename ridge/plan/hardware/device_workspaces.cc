@@ -2,6 +2,7 @@
 // to take at most; tests hold both against every answer on record.
 #include "ridge/plan/hardware/device_workspaces.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ridge/core/rounding.h"
@@ -12,12 +13,16 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Gradients of weights with many taps, as patches of pictures have them: cuDNN 9.19.0 sums those of
-// 16 bits in up to 58 parts of f32.
-int64_t PatchSums(const OpDef& op, const ConvGeometry& g) {
-  constexpr int64_t kManyTaps = 64, kParts = 64;
-  if (op.name != "conv_grad_weight" || g.window.taps() < kManyTaps) return 0;
-  return kParts * 4 * g.outputs() * RoundUp(g.group_inputs, int64_t{8}) * g.window.taps();
+// Parts of f32 in which cuDNN 9.19.0 sums gradients of 16-bit weights: up to 58 of those with many
+// taps, as patches of pictures have them; along one axis, as sounds have it, up to 56 that take
+// 102 MB together, and 4 of large ones.
+int64_t PartialSums(const OpDef& op, const ConvGeometry& g) {
+  constexpr int64_t kManyTaps = 64, kParts = 64, kPartsOfLarge = 4;
+  if (op.name != "conv_grad_weight") return 0;
+  const int64_t part = 4 * g.outputs() * RoundUp(g.group_inputs, int64_t{8}) * g.window.taps();
+  if (g.window.taps() >= kManyTaps) return kParts * part;
+  if (g.window.rank > 1) return 0;
+  return std::max(kPartsOfLarge * part, std::min(kParts * part, 128 * kMiB));
 }
 
 // cuDNN 9.19.0 copies both images and rounds weights beside them in f32, and where the channels of
@@ -28,7 +33,7 @@ int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
   const std::optional<ConvGeometry> g = AskedGeometry(op, call);
   if (!g) return kUsual;
   const int64_t element = BytesPerElement(call.inputs[0].dtype);
-  const int64_t least = kUsual + (element < 4 ? PatchSums(op, *g) : 0);
+  const int64_t least = kUsual + (element < 4 ? PartialSums(op, *g) : 0);
   if (element < 4 && g->inputs() % 8 == 0 && g->outputs() % 8 == 0) return least;
   const int64_t images = RoundUp(g->inputs(), int64_t{8}) * g->window.inputs() +
                          RoundUp(g->outputs(), int64_t{8}) * g->window.outputs();
