@@ -24,7 +24,7 @@ function(ridge_compile_as_test target)
 endfunction()
 
 # Code that no step waits for: a third less of it, in three quarters of the time to compile; under
-# sanitizers, where the tests of it take seconds, in a third.
+# sanitizers in a third.
 function(ridge_compile_small target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os> $<$<CONFIG:Debug>:-O0>)
 endfunction()

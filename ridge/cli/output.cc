@@ -48,7 +48,7 @@ void Tell(const char* head, const std::string& text) {
 }  // namespace
 
 void PrintError(const Status& status) {
-  std::fflush(stdout);  // where both go to one file, an error stands behind what was printed
+  (void)FinishOutput();  // in order where both go to one file; its own error shows at the end
   Tell("", status.message());
 }
 

@@ -124,8 +124,9 @@ TEST(KernelCompiler, ATextThatIsWrongIsAnErrorWithTheCompilersWords) {
                             .Compile("RIDGE_KERNEL void f(float* x) { y; }")
                             .status();
   EXPECT_EQ(status.code(), ErrorCode::kInternal);
-  EXPECT_THAT(status.message(), testing::AnyOf(testing::HasSubstr("not declared in this scope"),
-                                               testing::HasSubstr("undeclared identifier")));
+  EXPECT_THAT(status.message(),
+              testing::AnyOf(testing::HasSubstr("was not declared in this scope"),
+                             testing::HasSubstr("use of undeclared identifier 'y'")));
 }
 
 TEST(KernelCompiler, AnArchitectureThatNvrtcDoesNotKnowIsNamed) {
