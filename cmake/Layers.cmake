@@ -128,12 +128,13 @@ function(ridge_add_onnx_messages target)
   target_link_libraries(${target} PUBLIC ridge::protobuf_lite)
 endfunction()
 
-# ridge_add_layer(LAYER RANK [SMALL] [LINK target...] [USE target...] [EXCLUDE file...])
-# LINK: what its headers need too; USE: what only its sources need; SMALL: no step waits for it.
+# ridge_add_layer(LAYER RANK [SMALL | SMALL_DEBUG] [LINK target...] [USE target...] [EXCLUDE file...])
+# LINK: what its headers need too; USE: what only its sources need; SMALL: no step waits for it;
+# SMALL_DEBUG: steps do, the tests under sanitizers hardly.
 # Call in rank order.
 # Adds ridge_<layer>, its tests and its benches.
 function(ridge_add_layer layer rank)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "SMALL" "" "LINK;USE;EXCLUDE")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "SMALL;SMALL_DEBUG" "" "LINK;USE;EXCLUDE")
   ridge_layer_sources(${layer} sources ${arg_EXCLUDE})
   if(NOT sources)
     return()
@@ -158,7 +159,7 @@ function(ridge_add_layer layer rank)
   if(layer STREQUAL "onnx")
     ridge_add_onnx_messages(${target})
   endif()
-  if(arg_SMALL)
+  if(arg_SMALL OR (arg_SMALL_DEBUG AND CMAKE_BUILD_TYPE STREQUAL "Debug"))
     ridge_compile_small(${target})
     ridge_use_pch(${target} ridge_pch_small)
   else()

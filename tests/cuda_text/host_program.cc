@@ -9,8 +9,7 @@
 namespace ridge::cuda_text {
 namespace {
 
-constexpr const char* kBegin = R"(#include "host_cuda.h"
-extern "C" const RidgeHostBlock* ridge_block = nullptr;
+constexpr const char* kBegin = R"(extern "C" const RidgeHostBlock* ridge_block = nullptr;
 )";
 
 std::vector<std::string> FunctionsOf(const std::string& source) {
@@ -52,16 +51,8 @@ std::string RowsOf(const std::string& k, const std::string& source) {
   return rows;
 }
 
-// Unoptimized: to compile takes longer than to run.
 std::string CompilerCommand(const std::string& in, const std::string& out) {
-#if defined(RIDGE_ADDRESS_SANITIZER)
-  const std::string sanitize = " -fsanitize=address";
-#else
-  const std::string sanitize;
-#endif
-  return std::string(RIDGE_HOST_COMPILER) + " -std=c++20 -O0 -w -fPIC -shared" + sanitize +
-         " -ffp-contract=off -I" + RIDGE_CUDA_TEXT_FOLDER + " -o '" + out + "' '" + in + "' 2>'" +
-         out + ".log'";
+  return RIDGE_HOST_COMPILER " -shared -o '" + out + "' '" + in + "' 2>'" + out + ".log'";
 }
 
 std::string Content(const std::string& path) {

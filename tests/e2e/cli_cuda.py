@@ -582,8 +582,9 @@ class Cuda(RidgeTest):
         """Its 8 MiB in front of each step are a wait for input."""
         wait_s = {}
         for stream in ("on", "off"):
-            done = self.ridge("profile", "mlp:hidden=1,layers=1,inputs=4096,classes=2", "--batch", "512", "--device", "cuda",
-                              "--copy-stream", stream, "--json", env=FAKE_GPU)
+            done = self.ridge("profile", "mlp:hidden=1,layers=1,inputs=4096,classes=2", "--batch", "512",
+                              "--steps", "20", "--device", "cuda", "--copy-stream", stream, "--json",
+                              env=FAKE_GPU)
             self.assertEqual(done.returncode, 0, done.stderr)
             wait_s[stream] = json.loads(done.stdout)["input_wait_s"]
         self.assertGreater(wait_s["on"], 0)  # scalars
