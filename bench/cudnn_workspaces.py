@@ -1,29 +1,41 @@
 #!/usr/bin/env python3
-"""Asks cuDNN about convolutions on GPUs that are not here, and keeps the table of its answers.
+"""Asks cuDNN about GPUs that are not here, and keeps the tables of its answers.
 
     scripts/build_cudnn_ask.sh
     bench/cudnn_workspaces.py --ridge build/release/bin/ridge [--check] [CELL...]
 
 Asks again what ridge/plan/hardware/conv_workspaces.txt has, and what the plans of the cells
-(MODEL:BATCH:PRECISION) have only bounds for, and writes the table.  With --check it writes nothing:
-it exits with 1 where an answer differs from the table.  Needs no GPU and no driver.
+(MODEL:BATCH:PRECISION) have only bounds for, and writes the table.  Asks again what
+ridge/plan/hardware/attention_workspaces.txt has, with which tests compare the formula of plans; a
+question is added as a line of it, with - for each device.  With --check it writes nothing: it exits
+with 1 where an answer differs from a table.  Needs no GPU and no driver, but NVRTC.
 """
 import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = ROOT / "ridge/plan/hardware/conv_workspaces.txt"
+CONVOLUTIONS = ROOT / "ridge/plan/hardware/conv_workspaces.txt"
+ATTENTION = ROOT / "ridge/plan/hardware/attention_workspaces.txt"
 PLUGIN = ROOT / "plugins/cudnn"
+NVRTC = [ROOT / "build/deps/nvrtc/nvidia/cu13/lib", "/usr/local/cuda/lib64"]  # one of them, or the system has it
 DEVICES = ["a100-sxm4-40g", "a100-sxm4-80g", "h100-pcie", "h100-sxm", "h200-sxm", "b200", "rtx3090", "rtx4090", "l40s"]
 STEPS = {"bias", "bias,relu", "relu"}  # that cudnn_ask knows
 OPS = ("conv ", "conv_grad_input ", "conv_grad_weight ")
-HEADER = """# Bytes of cuDNN's workspaces for convolutions, by bench/cudnn_workspaces.py.
+CONVOLUTIONS_HEADER = """# Bytes of cuDNN's workspaces for convolutions, by bench/cudnn_workspaces.py.
 # Columns: one device each, then the question (conv_workspaces.h).  An answer is the bytes of the
 # first deterministic engine, BYTES/FIRST where cuDNN's first choice takes others, or - where cuDNN
 # has no engine; convolutions that none of the devices has an engine for are left out.
+"""
+ATTENTION_HEADER = """# Bytes of cuDNN's workspaces for attention, by bench/cudnn_workspaces.py; at the end those for
+# norms and sums, which ridge gives to kernels of its own.
+# Columns: one device each, then the question (plugins/cudnn).  An answer is the bytes of the first
+# deterministic engine, BYTES/FIRST where cuDNN's first choice takes others, or - where cuDNN has no
+# deterministic engine.
 """
 
 
@@ -106,19 +118,56 @@ def version_text(number):
 
 def ask(folder, device, questions):
     """(version, [answer]) of cuDNN for a device."""
+    found = ":".join(map(str, [folder / "planning_driver", *NVRTC]))
     done = subprocess.run([folder / "cudnn_ask", folder / "nvidia/cudnn/lib/libcudnn.so.9",
                            PLUGIN / f"devices/{device}.json"], input="\n".join(questions) + "\n",
-                          capture_output=True, text=True, timeout=3600)
+                          env=os.environ | {"LD_LIBRARY_PATH": found}, capture_output=True, text=True, timeout=3600)
     lines = done.stdout.splitlines()
     if done.returncode != 0 or len(lines) != len(questions) + 1:
         sys.exit(f"cudnn_ask for {device} ended with {done.returncode} after {max(0, len(lines) - 1)} of {len(questions)} answers: {done.stderr}")
     return version_text(int(lines[0])), [answer_text(line) for line in lines[1:]]
 
 
-def table_text(version, rows):
+def ask_all(options, questions):
+    """The version of cuDNN, and {question: [answer of each device]}."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        answers = list(pool.map(lambda device: ask(options.cudnn.resolve(), device, questions), DEVICES))
+    columns = [column for _, column in answers]
+    print(f"{answers[0][0]}: {len(questions)} questions about {len(DEVICES)} devices, "
+          f"{sum(column.count('-') for column in columns)} without an engine", flush=True)
+    return answers[0][0], dict(zip(questions, map(list, zip(*columns))))
+
+
+def keep(options, path, text):
+    """Writes a table, or says where it differs."""
+    before = path.read_text()
+    if not options.check:
+        path.write_text(text)
+    elif text != before:
+        differing = sorted(set(text.splitlines()) ^ set(before.splitlines()))
+        sys.exit(f"{path.name} differs:\n" + "\n".join(differing[:20]))
+
+
+def table_text(header, version, rows):
     lines = [version, " ".join(DEVICES)]
     lines += [" ".join([*rows[question], question]) for question in sorted(rows)]
-    return HEADER + "\n".join(lines) + "\n"
+    return header + "\n".join(lines) + "\n"
+
+
+def keep_convolutions(options):
+    questions = set(table_rows(CONVOLUTIONS.read_text())) | set(OTHERS)
+    if not options.check:
+        for cell in options.cells or CELLS:
+            questions |= bounded(options.ridge, cell)
+        questions |= {padded(q) for q in questions if is_asked(q)}
+    version, rows = ask_all(options, sorted(q for q in questions if is_asked(q)))
+    answered = {q: row for q, row in rows.items() if set(row) != {"-"}}
+    keep(options, CONVOLUTIONS, table_text(CONVOLUTIONS_HEADER, version, answered))
+
+
+def keep_attention(options):
+    version, rows = ask_all(options, sorted(table_rows(ATTENTION.read_text())))
+    keep(options, ATTENTION, table_text(ATTENTION_HEADER, version, rows))
 
 
 def main():
@@ -128,24 +177,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("cells", nargs="*", metavar="CELL")
     options = parser.parse_args()
-    before = TABLE.read_text()
-    questions = set(table_rows(before)) | set(OTHERS)
-    if not options.check:
-        for cell in options.cells or CELLS:
-            questions |= bounded(options.ridge, cell)
-        questions |= {padded(q) for q in questions if is_asked(q)}
-    asked = sorted(q for q in questions if is_asked(q))
-    answers = [ask(options.cudnn.resolve(), device, asked) for device in DEVICES]
-    columns = [column for _, column in answers]
-    rows = dict(zip(asked, map(list, zip(*columns))))
-    after = table_text(answers[0][0], {q: row for q, row in rows.items() if set(row) != {"-"}})
-    print(f"{answers[0][0]}: {len(asked)} questions about {len(DEVICES)} devices, "
-          f"{sum(column.count('-') for column in columns)} without an engine")
-    if not options.check:
-        TABLE.write_text(after)
-    elif after != before:
-        differing = sorted(set(after.splitlines()) ^ set(before.splitlines()))
-        sys.exit("the table differs:\n" + "\n".join(differing[:20]))
+    keep_attention(options)
+    keep_convolutions(options)
 
 
 if __name__ == "__main__":

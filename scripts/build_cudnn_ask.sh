@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds plugins/cudnn/cudnn_ask against the wheels of requirements-cudnn.txt, which it downloads
-# first (380 MB): build_cudnn_ask.sh [FOLDER], FOLDER as in build/deps/cudnn.  Needs python3 with
-# pip; a minute.  RIDGE_CUDNN=FOLDER then lets `ridge plan --on` ask.
+# Builds plugins/cudnn/cudnn_ask and planning_driver against the wheels of requirements-cudnn.txt,
+# which it downloads first (380 MB): build_cudnn_ask.sh [FOLDER], FOLDER as in build/deps/cudnn.
+# Needs python3 with pip; a minute.  RIDGE_CUDNN=FOLDER then lets `ridge plan --on` ask.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,6 +27,9 @@ cmp -s "$requirements" "$folder/requirements.txt" || download
 "${CXX:-g++}" -std=c++20 -Wall -Wextra -isystem "$folder/include" \
   -isystem "$folder/nvidia/cudnn/include" -isystem "$folder/nvidia/cu13/include" \
   plugins/cudnn/cudnn_ask.cc -o "$folder/cudnn_ask" -ldl
+mkdir -p "$folder/planning_driver"
+"${CXX:-g++}" -std=c++20 -Wall -Wextra -shared -fPIC -Wl,-soname,libcuda.so.1 \
+  plugins/cudnn/planning_driver.cc -o "$folder/planning_driver/libcuda.so.1"
 rm -rf "$folder/devices"
 cp -r plugins/cudnn/devices "$folder/devices"
 echo "build_cudnn_ask: wrote $folder/cudnn_ask"

@@ -19,6 +19,7 @@ struct DeviceCounters {
   std::optional<double> memory_bytes = {};  // in use, by all processes
   // 1 while it holds the clock down, else 0; as a mean the share of the samples.
   std::optional<double> thermal_limit = {}, power_limit = {};
+  std::optional<double> clock_setting = {};  // that somebody gave the GPU, or GPUs in step with it
 
   // Totals, from a time on that the device chooses; of a window what they have grown by.
   std::optional<double> energy_j = {}, corrected_errors = {}, uncorrected_errors = {};
@@ -31,7 +32,7 @@ struct CounterField {
   std::optional<double> DeviceCounters::*value;
   bool total = false;
 };
-inline constexpr std::array<CounterField, 13> kCounterFields = {
+inline constexpr std::array<CounterField, 14> kCounterFields = {
     {{"utilization", &DeviceCounters::utilization},
      {"sm_share", &DeviceCounters::sm_share},
      {"tensor_share", &DeviceCounters::tensor_share},
@@ -42,6 +43,7 @@ inline constexpr std::array<CounterField, 13> kCounterFields = {
      {"memory_bytes", &DeviceCounters::memory_bytes},
      {"thermal_limit", &DeviceCounters::thermal_limit},
      {"power_limit", &DeviceCounters::power_limit},
+     {"clock_setting", &DeviceCounters::clock_setting},
      {"energy_j", &DeviceCounters::energy_j, true},
      {"corrected_errors", &DeviceCounters::corrected_errors, true},
      {"uncorrected_errors", &DeviceCounters::uncorrected_errors, true}}};

@@ -9,7 +9,7 @@ namespace ridge {
 namespace {
 
 constexpr double kLeastShare = 0.7;
-constexpr double kMostHeat = 0.1, kMostPowerLimit = 0.5;
+constexpr double kMostHeat = 0.1, kMostPowerLimit = 0.5, kMostSetting = 0.5;
 constexpr double kLeastHeadroom = 1.5;
 
 std::string Percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
@@ -72,6 +72,15 @@ std::string PowerSentence(const CounterWindow& window) {
       Percent(*is.power_limit), LastSeconds(window), InBrackets(is.power_w, "W", is.clock_mhz));
 }
 
+std::string SettingSentence(const CounterWindow& window) {
+  const DeviceCounters& is = window.counters;
+  if (is.clock_setting.value_or(0) < kMostSetting) return "";
+  return fmt::format(
+      "a setting held the GPU's clock down in {} of {}{}. hint: nvidia-smi -q -d CLOCK has it, and "
+      "nvidia-smi -rac or -rgc takes it back",
+      Percent(*is.clock_setting), LastSeconds(window), InBrackets({}, "", is.clock_mhz));
+}
+
 std::string BandwidthSentence(const CounterWindow& window) {
   const double share = window.counters.bandwidth_share.value_or(0);
   if (share * kLeastHeadroom <= 1) return "";
@@ -101,6 +110,7 @@ std::vector<std::string> CounterAlarms::Judge(const CounterWindow& window) {
   Add(Kind::kIdle, IdleSentence(window), sentences);
   Add(Kind::kHeat, HeatSentence(window), sentences);
   Add(Kind::kPower, PowerSentence(window), sentences);
+  Add(Kind::kSetting, SettingSentence(window), sentences);
   Add(Kind::kBandwidth, BandwidthSentence(window), sentences);
   Add(Kind::kErrors, ErrorsSentence(window.counters), sentences);
   return sentences;

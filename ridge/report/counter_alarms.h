@@ -5,6 +5,7 @@
 //              kernels too small for the GPU
 //   heat       heat held the clock down in a tenth of the samples
 //   power      the power limit held it down in half of them
+//   setting    a setting held it down in half of them
 //   bandwidth  memory was moved at more than two thirds of its peak: less than 1.5 x is left
 //   errors     memory had errors that ECC could not correct
 #pragma once
@@ -32,7 +33,7 @@ class CounterAlarms {
   std::vector<std::string> JudgeErrors(const DeviceCounters& counters);
 
  private:
-  enum class Kind : uint8_t { kIdle, kHeat, kPower, kBandwidth, kErrors };
+  enum class Kind : uint8_t { kIdle, kHeat, kPower, kSetting, kBandwidth, kErrors };
   void Add(Kind kind, std::string sentence, std::vector<std::string>& to);  // unless it was said
 
   std::set<Kind> said_;

@@ -18,6 +18,7 @@ const DeviceCounters kFine = {.utilization = 0.97,
                               .bandwidth_share = 0.66,
                               .thermal_limit = 0.05,
                               .power_limit = 0.4,
+                              .clock_setting = 0.4,
                               .corrected_errors = 3,
                               .uncorrected_errors = 0};
 
@@ -70,6 +71,16 @@ TEST(CounterAlarms, OfPowerHaveWhatIsKnown) {
                           "hint: nvidia-smi -q -d POWER has the limit"));
   limited.power_w = 700;
   EXPECT_THAT(Said(limited), ElementsAre(testing::HasSubstr("10.0 s (700 W). hint")));
+}
+
+TEST(CounterAlarms, OfASettingHaveTheClock) {
+  DeviceCounters set = kFine;
+  set.clock_setting = 1;
+  set.clock_mhz = 1200;
+  EXPECT_THAT(Said(set),
+              ElementsAre("a setting held the GPU's clock down in 100 % of the last 10.0 s (1200 "
+                          "MHz). hint: nvidia-smi -q -d CLOCK has it, and nvidia-smi -rac or -rgc "
+                          "takes it back"));
 }
 
 TEST(CounterAlarms, OfBandwidthHaveWhatIsLeft) {

@@ -202,6 +202,34 @@ TEST(LibrarySearch, TheWheelsOfTheActivePythonComeBeforeTheSystem) {
   EXPECT_EQ(FoundAt(wheel.soname), wheel.path);
 }
 
+TEST(LibrarySearch, CondaHasWheelsTooBehindThoseOfAVirtualEnvironment) {
+  const Wheel wheel("conda"), other("conda");
+  const Settings conda = {{"CONDA_PREFIX", wheel.folder.path()}};
+  {
+    const Variables variables(conda);
+    EXPECT_EQ(FoundAt(wheel.soname), wheel.path);
+  }
+  Settings both = conda;
+  both["VIRTUAL_ENV"] = other.folder.path();
+  const Variables variables(both);
+  EXPECT_EQ(FoundAt(wheel.soname), other.path);
+}
+
+// As the tarball has it: the library beside the program, or in lib/ridge beside its folder.
+TEST(LibrarySearch, TheProgramsFolderComesBeforeTheWheels) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const Wheel wheel("program");
+  const std::filesystem::path beside = program.parent_path() / wheel.soname;
+  std::filesystem::copy(kOther, beside, std::filesystem::copy_options::overwrite_existing);
+  const Variables variables(Settings{{"VIRTUAL_ENV", wheel.folder.path()}});
+  const std::vector<std::string> middle = cuda::SearchForToolkit().middle;
+  EXPECT_EQ(FoundAt(wheel.soname), beside);
+  std::filesystem::remove(beside);
+  ASSERT_EQ(middle.size(), 3U);
+  EXPECT_EQ(middle[1], program.parent_path().string() + "/../lib/ridge");
+  EXPECT_EQ(middle[2] + "/" + wheel.soname, wheel.path);
+}
+
 TEST(LibrarySearch, WhatTheProcessHasOpenComesBeforeTheWheels) {
   ASSERT_TRUE(cuda::Nvrtc::Open(kFakeToolkit).ok());
   const Wheel wheel("second");

@@ -56,6 +56,7 @@ TEST(Nvml, TellsInOurUnits) {
                             .memory_bytes = 2048,
                             .thermal_limit = 0,
                             .power_limit = 0,
+                            .clock_setting = 0,
                             .energy_j = 1.5,
                             .corrected_errors = 4,
                             .uncorrected_errors = 1}));
@@ -76,16 +77,18 @@ TEST(Nvml, TellsTheSharesThatTheGpuHas) {
   EXPECT_FALSE(counters.tensor_share);
 }
 
-TEST(Nvml, TellsHeatFromPowerAmongWhatHoldsTheClockDown) {
+TEST(Nvml, TellsHeatPowerAndSettingsAmongWhatHoldsTheClockDown) {
   struct {
     const char* reasons;
-    double thermal, power;
-  } const kCases[] = {{"1", 0, 0},  {"4", 0, 1},   {"8", 0, 0},  {"32", 1, 0},
-                      {"64", 1, 0}, {"128", 0, 1}, {"36", 1, 1}, {"256", 0, 0}};
-  for (const auto& [reasons, thermal, power] : kCases) {
+    double thermal, power, setting;
+  } const kCases[] = {{"1", 0, 0, 0},   {"2", 0, 0, 1},  {"4", 0, 1, 0},  {"8", 0, 1, 0},
+                      {"16", 0, 0, 1},  {"32", 1, 0, 0}, {"64", 1, 0, 0}, {"72", 1, 0, 0},
+                      {"128", 0, 1, 0}, {"38", 1, 1, 1}, {"256", 0, 0, 0}};
+  for (const auto& [reasons, thermal, power, setting] : kCases) {
     const DeviceCounters counters = ReadOnce(std::string("reasons=") + reasons);
     EXPECT_EQ(counters.thermal_limit, thermal) << reasons;
     EXPECT_EQ(counters.power_limit, power) << reasons;
+    EXPECT_EQ(counters.clock_setting, setting) << reasons;
   }
 }
 

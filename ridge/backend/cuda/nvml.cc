@@ -119,7 +119,11 @@ void Nvml::ReadLimits(DeviceCounters& counters) const {
   if (!Ask(table_.DeviceGetCurrentClocksEventReasons, device_, &reasons)) return;
   const auto any = [&](unsigned long long of) { return (reasons & of) != 0 ? 1.0 : 0.0; };
   counters.thermal_limit = any(kNvmlSoftwareThermal | kNvmlHardwareThermal);
-  counters.power_limit = any(kNvmlPowerCap | kNvmlPowerBrake);
+  // Hardware that slows down without heat is short of power.
+  const bool is_hot = (reasons & kNvmlHardwareThermal) != 0;
+  counters.power_limit =
+      any(kNvmlPowerCap | kNvmlPowerBrake | (is_hot ? 0 : kNvmlHardwareSlowdown));
+  counters.clock_setting = any(kNvmlApplicationClocks | kNvmlSyncBoost);
 }
 
 void Nvml::ReadTotals(DeviceCounters& counters) const {

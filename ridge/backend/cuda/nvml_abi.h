@@ -27,7 +27,9 @@ inline constexpr int kNvmlSinceDriverLoad = 0;                  // "volatile" co
 
 // nvmlClocksEventReasons: what holds the clock down.
 inline constexpr unsigned long long kNvmlPowerCap = 0x04, kNvmlPowerBrake = 0x80;
+inline constexpr unsigned long long kNvmlHardwareSlowdown = 0x08;  // by heat or power
 inline constexpr unsigned long long kNvmlSoftwareThermal = 0x20, kNvmlHardwareThermal = 0x40;
+inline constexpr unsigned long long kNvmlApplicationClocks = 0x02, kNvmlSyncBoost = 0x10;
 
 struct NvmlUtilization {
   unsigned int gpu;     // percent of the time in which a kernel ran

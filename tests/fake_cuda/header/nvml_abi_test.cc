@@ -59,28 +59,31 @@ static_assert(offsetof(NvmlGpmMetrics, metrics) == offsetof(nvmlGpmMetricsGet_t,
 
 // --- values --------------------------------------------------------------------------------------
 
-#define RIDGE_TEST_NVML_VALUES(V)                                    \
-  V(NvmlCode::kSuccess, NVML_SUCCESS)                                \
-  V(NvmlCode::kInvalidArgument, NVML_ERROR_INVALID_ARGUMENT)         \
-  V(NvmlCode::kNotSupported, NVML_ERROR_NOT_SUPPORTED)               \
-  V(NvmlCode::kNotFound, NVML_ERROR_NOT_FOUND)                       \
-  V(NvmlCode::kInsufficientSize, NVML_ERROR_INSUFFICIENT_SIZE)       \
-  V(kNvmlMemoryV2, nvmlMemory_v2)                                    \
-  V(kNvmlNotAvailable, NVML_VALUE_NOT_AVAILABLE)                     \
-  V(kNvmlUuidBytes, NVML_DEVICE_UUID_V2_BUFFER_SIZE)                 \
-  V(kNvmlCoreTemperature, NVML_TEMPERATURE_GPU)                      \
-  V(kNvmlSmClock, NVML_CLOCK_SM)                                     \
-  V(kNvmlCorrected, NVML_MEMORY_ERROR_TYPE_CORRECTED)                \
-  V(kNvmlUncorrected, NVML_MEMORY_ERROR_TYPE_UNCORRECTED)            \
-  V(kNvmlSinceDriverLoad, NVML_VOLATILE_ECC)                         \
-  V(kNvmlPowerCap, nvmlClocksEventReasonSwPowerCap)                  \
-  V(kNvmlPowerBrake, nvmlClocksThrottleReasonHwPowerBrakeSlowdown)   \
-  V(kNvmlSoftwareThermal, nvmlClocksEventReasonSwThermalSlowdown)    \
-  V(kNvmlHardwareThermal, nvmlClocksThrottleReasonHwThermalSlowdown) \
-  V(kNvmlGpmSmUtilization, NVML_GPM_METRIC_SM_UTIL)                  \
-  V(kNvmlGpmAnyTensor, NVML_GPM_METRIC_ANY_TENSOR_UTIL)              \
-  V(kNvmlGpmMemory, NVML_GPM_METRIC_DRAM_BW_UTIL)                    \
-  V(1, NVML_GPM_METRICS_GET_VERSION)                                 \
+#define RIDGE_TEST_NVML_VALUES(V)                                           \
+  V(NvmlCode::kSuccess, NVML_SUCCESS)                                       \
+  V(NvmlCode::kInvalidArgument, NVML_ERROR_INVALID_ARGUMENT)                \
+  V(NvmlCode::kNotSupported, NVML_ERROR_NOT_SUPPORTED)                      \
+  V(NvmlCode::kNotFound, NVML_ERROR_NOT_FOUND)                              \
+  V(NvmlCode::kInsufficientSize, NVML_ERROR_INSUFFICIENT_SIZE)              \
+  V(kNvmlMemoryV2, nvmlMemory_v2)                                           \
+  V(kNvmlNotAvailable, NVML_VALUE_NOT_AVAILABLE)                            \
+  V(kNvmlUuidBytes, NVML_DEVICE_UUID_V2_BUFFER_SIZE)                        \
+  V(kNvmlCoreTemperature, NVML_TEMPERATURE_GPU)                             \
+  V(kNvmlSmClock, NVML_CLOCK_SM)                                            \
+  V(kNvmlCorrected, NVML_MEMORY_ERROR_TYPE_CORRECTED)                       \
+  V(kNvmlUncorrected, NVML_MEMORY_ERROR_TYPE_UNCORRECTED)                   \
+  V(kNvmlSinceDriverLoad, NVML_VOLATILE_ECC)                                \
+  V(kNvmlApplicationClocks, nvmlClocksEventReasonApplicationsClocksSetting) \
+  V(kNvmlSyncBoost, nvmlClocksEventReasonSyncBoost)                         \
+  V(kNvmlHardwareSlowdown, nvmlClocksThrottleReasonHwSlowdown)              \
+  V(kNvmlPowerCap, nvmlClocksEventReasonSwPowerCap)                         \
+  V(kNvmlPowerBrake, nvmlClocksThrottleReasonHwPowerBrakeSlowdown)          \
+  V(kNvmlSoftwareThermal, nvmlClocksEventReasonSwThermalSlowdown)           \
+  V(kNvmlHardwareThermal, nvmlClocksThrottleReasonHwThermalSlowdown)        \
+  V(kNvmlGpmSmUtilization, NVML_GPM_METRIC_SM_UTIL)                         \
+  V(kNvmlGpmAnyTensor, NVML_GPM_METRIC_ANY_TENSOR_UTIL)                     \
+  V(kNvmlGpmMemory, NVML_GPM_METRIC_DRAM_BW_UTIL)                           \
+  V(1, NVML_GPM_METRICS_GET_VERSION)                                        \
   V(1, NVML_GPM_SUPPORT_VERSION)
 
 #define RIDGE_TEST_NVML_SAME(ours, theirs) \
