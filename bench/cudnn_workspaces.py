@@ -118,10 +118,9 @@ def version_text(number):
 
 def ask(folder, device, questions):
     """(version, [answer]) of cuDNN for a device."""
-    found = ":".join(map(str, [folder / "planning_driver", *NVRTC]))
     done = subprocess.run([folder / "cudnn_ask", folder / "nvidia/cudnn/lib/libcudnn.so.9",
                            PLUGIN / f"devices/{device}.json"], input="\n".join(questions) + "\n",
-                          env=os.environ | {"LD_LIBRARY_PATH": found}, capture_output=True, text=True, timeout=3600)
+                          env=os.environ | {"LD_LIBRARY_PATH": ":".join(map(str, NVRTC))}, capture_output=True, text=True, timeout=3600)
     lines = done.stdout.splitlines()
     if done.returncode != 0 or len(lines) != len(questions) + 1:
         sys.exit(f"cudnn_ask for {device} ended with {done.returncode} after {max(0, len(lines) - 1)} of {len(questions)} answers: {done.stderr}")

@@ -1,6 +1,6 @@
 // Asks cuDNN which engine it takes for an operator on a GPU that is not here, and how many bytes of
-// workspace that engine wants.  Needs no GPU; attention and norms need NVRTC and a libcuda.so.1
-// that LD_LIBRARY_PATH leads to, planning_driver.cc will do.
+// workspace that engine wants.  Needs neither a GPU nor a driver, and answers alike where there are
+// some: it opens planning_driver/libcuda.so.1 beside itself.  Attention and norms need NVRTC.
 //
 //   cudnn_ask LIBRARY DEVICE < questions > answers
 //
@@ -11,11 +11,12 @@
 // Its answer is a line of three numbers and a name, separated by spaces: bytes of cuDNN's first
 // choice, bytes of its first deterministic choice, 1 if both are the same engine, the first's name.
 // "refused REASON" answers what cuDNN has no engine for.  The first line is cuDNN's version.
-// Exits with 2 where LIBRARY or DEVICE can't be used or a question can't be read.
+// Exits with 2 where a library or DEVICE can't be used or a question can't be read.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -103,9 +104,21 @@ int ArchitectureOf(const std::string& properties, const std::string& path) {
   return json["deviceVer"].get<int>() / 10;
 }
 
+void* Open(const std::string& library) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) Fail(dlerror());
+  return handle;
+}
+
+// cuDNN takes the libcuda.so.1 that is open.
+void OpenPlanningDriver() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  Open(program.parent_path() / "planning_driver/libcuda.so.1");
+}
+
 int Run(const char* library, const char* device_path) {
-  fe::cudnn_dlhandle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
-  if (fe::cudnn_dlhandle == nullptr) Fail(dlerror());
+  OpenPlanningDriver();
+  fe::cudnn_dlhandle = Open(library);
   std::ifstream file(device_path);
   const std::string properties{std::istreambuf_iterator<char>(file), {}};
   const int sm = ArchitectureOf(properties, device_path);

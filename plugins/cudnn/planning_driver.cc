@@ -1,5 +1,6 @@
-// A libcuda.so.1 without a GPU, for cudnn_ask alone: cuDNN compiles kernels of attention and norms
-// when it is asked about them, loads them, and asks how many blocks of one fit.
+// A libcuda.so.1 without a GPU, for cudnn_ask alone: cuDNN has more engines where there is a
+// driver, compiles kernels of attention and norms when it is asked about them, loads them, and asks
+// how many blocks of one fit.
 //
 // Kernels are not kept: handles are numbers.  A kernel has 128 registers and runs with up to 1,024
 // threads, one block a multiprocessor; workspaces follow from extents alone, not from these.

@@ -194,8 +194,7 @@ Status CheckTraining(const PlanVerb& verb, const Mesh& mesh) {
   options.shard = verb.mesh.shard.value_or("");
   options.pipeline = verb.pipeline.value_or("");
   RIDGE_RETURN_IF_ERROR(TakeModelFolder(options));
-  if (options.data.empty()) options.data = "synthetic";  // a plan needs none
-  return CheckOptions(options);
+  return CheckPlanOptions(std::move(options));
 }
 
 // One rank of a mesh, on a cluster or on one kind of device.

@@ -71,9 +71,7 @@ Result<PlannedRun> PlanRun(const TrainOptions& given, const Machine& machine) {
   TrainOptions options = given;
   std::vector<std::string> folder_notes;
   RIDGE_RETURN_IF_ERROR(TakeModelFolder(options, &folder_notes));
-  TrainOptions checked = options;
-  if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none
-  RIDGE_RETURN_IF_ERROR(CheckOptions(checked));
+  RIDGE_RETURN_IF_ERROR(CheckPlanOptions(options));
   RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options));
   PlannedRun run;
   run.notes = std::move(forward.notes);

@@ -27,6 +27,10 @@ enum class ErrorCode {
   kInternal,         // a bug of ours                                    exit 1
 };
 
+constexpr bool IsOfDevice(ErrorCode code) {
+  return code == ErrorCode::kDevice || code == ErrorCode::kDeviceMemory;
+}
+
 class [[nodiscard]] Status {
  public:
   Status() = default;  // ok

@@ -18,7 +18,7 @@
 #include "ridge/backend/cpu/timed_call.h"
 #include "ridge/core/threads.h"
 
-#if !defined(RIDGE_ADDRESS_SANITIZER) && !defined(RIDGE_THREAD_SANITIZER)
+#ifndef RIDGE_SANITIZED_MEMORY
 #define RIDGE_COUNTS_ALLOCATIONS
 namespace {
 std::atomic<bool> counting{false};

@@ -142,7 +142,7 @@ TEST(GemmBuffersAlone, DISABLED_OwnKernelsKeepToTheLibrarysInstructions) {
 class GemmBuffers : public testing::TestWithParam<const char*> {};
 
 TEST_P(GemmBuffers, CallsHoldNoMoreThanTheBound) {
-#if defined(RIDGE_ADDRESS_SANITIZER) || defined(RIDGE_THREAD_SANITIZER)
+#ifdef RIDGE_SANITIZED_MEMORY
   GTEST_SKIP() << "the sanitizer has an allocator of its own";
 #endif
   const std::string command = fmt::format(

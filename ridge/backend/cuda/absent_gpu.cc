@@ -6,6 +6,7 @@
 #include "ridge/backend/cuda/cublaslt/product.h"
 #include "ridge/backend/cuda/cudnn/cudnn_call.h"
 #include "ridge/backend/cuda/text_kernel_def.h"
+#include "ridge/graph/ops/shared/attention.h"
 
 namespace ridge::cuda {
 namespace {

@@ -358,7 +358,7 @@ TEST_F(OnnxFile, IsReadWithItsTensors) {
 
 // Over 50 MB, from where on protobuf would double the string again and again.
 TEST_F(OnnxFile, ALargeTensorTakesNoMemoryUntilItIsLoaded) {
-#if defined(RIDGE_ADDRESS_SANITIZER) || defined(RIDGE_THREAD_SANITIZER)
+#ifdef RIDGE_SANITIZED_MEMORY
   GTEST_SKIP() << "a sanitizer's shadow of the file is resident too";
 #endif
   constexpr int kBytes = 60 << 20;

@@ -76,8 +76,6 @@ int64_t AttentionGradBound(double capability, const OpCall& call) {
   return sums + (IsBlackwell(capability) ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
 }
 
-bool IsAttention(const OpDef& op) { return op.name.starts_with("attention"); }
-
 int64_t CudnnAttentionWorkspace(const OpDef& op, double capability, const OpCall& call) {
   const AttentionExtents e = ExtentsOf(call);
   return op.name == "attention_grad" ? CudnnAttentionGrad(capability, e)

@@ -105,7 +105,7 @@ TEST(ExactFit, SameBuffersSameOffsets) {
             PlaceWithin(buffers, 1'048'576, 10'000).placement.offsets);
 }
 
-#if defined(RIDGE_ADDRESS_SANITIZER) || defined(RIDGE_THREAD_SANITIZER)
+#ifdef RIDGE_SANITIZED_MEMORY
 constexpr const char* kInstances[] = {"C", "D", "J", "K"};
 #else
 constexpr const char* kInstances[] = {"A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"};

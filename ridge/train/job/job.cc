@@ -279,9 +279,7 @@ Result<PlannedJob> PlanOnce(const TrainOptions& given, const Graph& forward, con
   TrainOptions options = given;
   if (machine.adds_in_tree() && options.mesh.empty()) {
     options.sums = "tree";
-    TrainOptions checked = options;
-    if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none
-    RIDGE_RETURN_IF_ERROR(CheckOptions(checked));
+    RIDGE_RETURN_IF_ERROR(CheckPlanOptions(options));
   }
   PlannedJob job;
   job.options = options;

@@ -20,7 +20,7 @@ struct Stages {
 };
 const std::vector<Stages> kSome = {{2, "zero-bubble"}, {3, "1f1b"}, {2, "interleaved:2"}};
 // A sanitizer looks at the code, and not at the numbers.
-#if defined(RIDGE_ADDRESS_SANITIZER) || defined(RIDGE_THREAD_SANITIZER)
+#ifdef RIDGE_SANITIZED_MEMORY
 const std::vector<Stages>& kAll = kSome;
 #else
 const std::vector<Stages> kAll = {{2, "gpipe"},       {2, "1f1b"},          {2, "zero-bubble"},

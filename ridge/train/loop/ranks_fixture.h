@@ -16,7 +16,7 @@ inline constexpr char kGpt[] = "gpt:layers=1,hidden=16,heads=2,context=8,vocab=3
 inline constexpr int kMostDelay_us = 200;
 
 // A sanitizer looks at the code, and not at the numbers.
-#if defined(RIDGE_ADDRESS_SANITIZER) || defined(RIDGE_THREAD_SANITIZER)
+#ifdef RIDGE_SANITIZED_MEMORY
 inline const std::vector<std::string> kSlices = {"8"};
 inline const std::vector<int> kRanks = {1, 3};
 #else

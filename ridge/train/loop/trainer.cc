@@ -184,8 +184,7 @@ RunStatus TrainRun::StatusOf(const Result<TrainOutcome>& outcome) const {
     const ErrorCode code = outcome.status().code();
     status.state = RunPhase::kFailed;
     status.why = outcome.status().message();
-    status.may_retry = code == ErrorCode::kUnavailable || code == ErrorCode::kDevice ||
-                       code == ErrorCode::kDeviceMemory;
+    status.may_retry = code == ErrorCode::kUnavailable || IsOfDevice(code);
     return status;
   }
   status.step = outcome->step;

@@ -612,4 +612,9 @@ Status CheckOptions(const TrainOptions& options) {
       {.name = options.schedule, .lr = options.lr, .warmup_steps = options.warmup});
 }
 
+Status CheckPlanOptions(TrainOptions options) {
+  if (options.data.empty()) options.data = "synthetic";
+  return CheckOptions(options);
+}
+
 }  // namespace ridge

@@ -108,6 +108,8 @@ bool IsOnnxFile(const std::string& model);
 // Ranges, and what excludes what.  Fails with kInvalidArgument ("--batch is 0; ..."), or
 // kUnsupported for a precision that is not built in yet.
 Status CheckOptions(const TrainOptions& options);
+// The same for a plan, which needs no data.
+Status CheckPlanOptions(TrainOptions options);
 
 // The part of the training data that --validation holds out: "0.1" -> 0.1, "auto" -> a fifth; none
 // for a data spec.  Not checked.

@@ -116,11 +116,6 @@ CheckpointTensors CollectOfStages(Executor& executor, WholeVariables* wholes) {
   return tensors;
 }
 
-// No checkpoint is to blame for it, and none will load.
-bool IsOfDevice(const Status& status) {
-  return status.code() == ErrorCode::kDevice || status.code() == ErrorCode::kDeviceMemory;
-}
-
 }  // namespace
 
 CheckpointTensors CollectTensors(Executor& executor, WholeVariables* wholes) {
@@ -192,7 +187,8 @@ Result<LoadedCheckpoint> Checkpoints::LoadFirst(const std::vector<std::string>& 
   for (const std::string& path : paths) {
     Result<CheckpointState> state = LoadFolder(path, tensors, mode);
     if (state.ok()) return LoadedCheckpoint{std::move(*state), path, std::move(warnings)};
-    if (IsOfDevice(state.status())) return state.status();
+    // No checkpoint is to blame for it, and none will load.
+    if (IsOfDevice(state.status().code())) return state.status();
     warnings.push_back(state.status().message());
   }
   return Status(ErrorCode::kInvalidData,

@@ -65,8 +65,6 @@ std::optional<int32_t> CausalOf(const OpCall& call) {
 
 }  // namespace
 
-bool IsAttention(const OpDef& op) { return op.name == "attention" || op.name == "attention_grad"; }
-
 const char* DescribeAttention(const OpDef& op, const OpCall& call, CudnnCall& asked) {
   constexpr size_t kMask = 3, kMaskOfGrad = 6, kDLogSumExp = 7;
   const bool is_grad = op.name == "attention_grad";

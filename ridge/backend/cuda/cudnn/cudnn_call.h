@@ -32,7 +32,6 @@ inline constexpr const char* kCudnnEmpty = "cuDNN: empty tensor";
 }  // namespace refusal
 
 // Operators that cuDNN has.
-bool IsAttention(const OpDef& op);
 bool IsConv(const OpDef& op);
 
 // These fill `asked`, or return one of refusal::*.

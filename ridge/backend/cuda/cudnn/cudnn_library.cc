@@ -8,6 +8,7 @@
 #include "ridge/backend/cuda/cudnn/cudnn_call.h"
 #include "ridge/backend/cuda/layouts.h"
 #include "ridge/backend/cuda/nominal_gpu.h"
+#include "ridge/graph/ops/shared/attention.h"
 
 namespace ridge::cuda {
 namespace {

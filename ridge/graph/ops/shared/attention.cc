@@ -100,6 +100,8 @@ Status CheckAttributes(const OpCall& call) {
 
 }  // namespace
 
+bool IsAttention(const OpDef& op) { return op.name == "attention" || op.name == "attention_grad"; }
+
 bool IsPacked(const OpCall& call) { return LayoutOf(call) == Layout::kPacked; }
 
 AttentionExtents ExtentsOf(const OpCall& call) {

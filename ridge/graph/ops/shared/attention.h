@@ -25,6 +25,8 @@ struct AttentionExtents {
   Dims Scores() const { return {batch, heads, queries, keys}; }
 };
 
+bool IsAttention(const OpDef& op);  // or its gradient
+
 // REQUIRES of these three: CheckAttention() passed; q, k, v are inputs 0, 1, 2.
 AttentionExtents ExtentsOf(const OpCall& call);
 bool IsPacked(const OpCall& call);
