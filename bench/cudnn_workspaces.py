@@ -24,7 +24,7 @@ ATTENTION = ROOT / "ridge/plan/hardware/attention_workspaces.txt"
 PLUGIN = ROOT / "plugins/cudnn"
 NVRTC = [ROOT / "build/deps/nvrtc/nvidia/cu13/lib", "/usr/local/cuda/lib64"]  # one of them, or the system has it
 DEVICES = ["a100-sxm4-40g", "a100-sxm4-80g", "h100-pcie", "h100-sxm", "h200-sxm", "b200", "rtx3090", "rtx4090", "l40s"]
-STEPS = {"bias", "bias,relu", "relu"}  # that cudnn_ask knows
+STEPS = {"bias", "bias,relu", "relu"}  # of plans that cudnn_ask knows
 OPS = ("conv ", "conv_grad_input ", "conv_grad_weight ")
 CONVOLUTIONS_HEADER = """# Bytes of cuDNN's workspaces for convolutions, by bench/cudnn_workspaces.py.
 # Columns: one device each, then the question (conv_workspaces.h).  An answer is the bytes of the

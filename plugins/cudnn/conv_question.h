@@ -43,6 +43,13 @@ Attributes AttributesOf(const Convolution& c) {
       .set_dilation(c.dilation);
 }
 
+// Of one number a channel of the result.
+inline Extents ChannelExtents(const Convolution& c) {
+  Extents dims(c.x.size(), 1);
+  dims[1] = c.w[0];
+  return dims;
+}
+
 // What stands between two nodes is f32.
 inline Tensor AddSteps(Graph& graph, const Convolution& c, Tensor y) {
   const auto pointwise = [](fe::PointwiseMode_t mode) {
@@ -50,9 +57,8 @@ inline Tensor AddSteps(Graph& graph, const Convolution& c, Tensor y) {
   };
   if (c.bias) {
     y->set_data_type(DataType_t::FLOAT);
-    Extents dims(c.x.size(), 1);
-    dims[1] = c.w[0];
-    y = graph.pointwise(y, Input(graph, "bias", dims), pointwise(fe::PointwiseMode_t::ADD));
+    y = graph.pointwise(y, Input(graph, "bias", ChannelExtents(c)),
+                        pointwise(fe::PointwiseMode_t::ADD));
   }
   if (c.relu) {
     y->set_data_type(DataType_t::FLOAT);
@@ -62,10 +68,8 @@ inline Tensor AddSteps(Graph& graph, const Convolution& c, Tensor y) {
 }
 
 inline void AddSums(Graph& graph, const Convolution& c, const Tensor& y) {
-  Extents dims(c.x.size(), 1);
-  dims[1] = c.w[0];
   for (const Tensor& sum : graph.genstats(y, fe::graph::Genstats_attributes()))
-    SetOutput(sum, DataType_t::FLOAT, dims);
+    SetOutput(sum, DataType_t::FLOAT, ChannelExtents(c));
 }
 
 inline void AddConvolution(Graph& graph, const Convolution& c) {

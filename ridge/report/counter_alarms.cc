@@ -9,7 +9,6 @@ namespace ridge {
 namespace {
 
 constexpr double kLeastShare = 0.7;
-constexpr double kMostHeat = 0.1, kMostPowerLimit = 0.5, kMostSetting = 0.5;
 constexpr double kLeastHeadroom = 1.5;
 
 std::string Percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
@@ -53,32 +52,29 @@ std::string IdleSentence(const CounterWindow& window) {
       Percent(ran), LastSeconds(window), Percent(*busy));
 }
 
-std::string HeatSentence(const CounterWindow& window) {
-  const DeviceCounters& is = window.counters;
-  if (is.thermal_limit.value_or(0) < kMostHeat) return "";
-  return fmt::format(
-      "heat held the GPU's clock down in {} of {}{}. hint: better cooling; nvidia-smi -q -d "
-      "TEMPERATURE has the limits",
-      Percent(*is.thermal_limit), LastSeconds(window),
-      InBrackets(is.temperature_c, "C", is.clock_mhz));
-}
+// What holds the clock down, in at least `most` of the samples.
+struct ClockCause {
+  const char* name;  // "heat"
+  std::optional<double> DeviceCounters::*share;
+  double most;
+  const char* hint;
+};
+constexpr ClockCause kHeat = {"heat", &DeviceCounters::thermal_limit, 0.1,
+                              "better cooling; nvidia-smi -q -d TEMPERATURE has the limits"};
+constexpr ClockCause kPower = {"the power limit", &DeviceCounters::power_limit, 0.5,
+                               "nvidia-smi -q -d POWER has the limit"};
+constexpr ClockCause kSetting = {
+    "a setting", &DeviceCounters::clock_setting, 0.5,
+    "nvidia-smi -q -d CLOCK has it, and nvidia-smi -rac or -rgc takes it back"};
 
-std::string PowerSentence(const CounterWindow& window) {
-  const DeviceCounters& is = window.counters;
-  if (is.power_limit.value_or(0) < kMostPowerLimit) return "";
-  return fmt::format(
-      "the power limit held the GPU's clock down in {} of {}{}. hint: nvidia-smi -q -d POWER has "
-      "the limit",
-      Percent(*is.power_limit), LastSeconds(window), InBrackets(is.power_w, "W", is.clock_mhz));
-}
-
-std::string SettingSentence(const CounterWindow& window) {
-  const DeviceCounters& is = window.counters;
-  if (is.clock_setting.value_or(0) < kMostSetting) return "";
-  return fmt::format(
-      "a setting held the GPU's clock down in {} of {}{}. hint: nvidia-smi -q -d CLOCK has it, and "
-      "nvidia-smi -rac or -rgc takes it back",
-      Percent(*is.clock_setting), LastSeconds(window), InBrackets({}, "", is.clock_mhz));
+// `level`, in `unit`, is what the cause is seen by.
+std::string ClockSentence(const ClockCause& cause, const CounterWindow& window,
+                          const std::optional<double>& level = {}, const char* unit = "") {
+  const double share = (window.counters.*cause.share).value_or(0);
+  if (share < cause.most) return "";
+  return fmt::format("{} held the GPU's clock down in {} of {}{}. hint: {}", cause.name,
+                     Percent(share), LastSeconds(window),
+                     InBrackets(level, unit, window.counters.clock_mhz), cause.hint);
 }
 
 std::string BandwidthSentence(const CounterWindow& window) {
@@ -108,9 +104,10 @@ void CounterAlarms::Add(Kind kind, std::string sentence, std::vector<std::string
 std::vector<std::string> CounterAlarms::Judge(const CounterWindow& window) {
   std::vector<std::string> sentences;
   Add(Kind::kIdle, IdleSentence(window), sentences);
-  Add(Kind::kHeat, HeatSentence(window), sentences);
-  Add(Kind::kPower, PowerSentence(window), sentences);
-  Add(Kind::kSetting, SettingSentence(window), sentences);
+  const DeviceCounters& is = window.counters;
+  Add(Kind::kHeat, ClockSentence(kHeat, window, is.temperature_c, "C"), sentences);
+  Add(Kind::kPower, ClockSentence(kPower, window, is.power_w, "W"), sentences);
+  Add(Kind::kSetting, ClockSentence(kSetting, window), sentences);
   Add(Kind::kBandwidth, BandwidthSentence(window), sentences);
   Add(Kind::kErrors, ErrorsSentence(window.counters), sentences);
   return sentences;

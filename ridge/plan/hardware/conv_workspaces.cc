@@ -31,7 +31,7 @@ struct Table {
 int64_t BytesFrom(std::string_view text) {
   int64_t bytes = -1;
   std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (bytes < 0) throw Bug(fmt::format("conv_workspaces.txt: '{}' is no number", text));
+  if (bytes < 0) throw Bug(fmt::format("cuDNN's workspaces: '{}' is no number", text));
   return bytes;
 }
 
@@ -70,6 +70,16 @@ Table ReadTable(std::string_view text) {
     }
   }
   return table;
+}
+
+std::vector<RecordedAnswer> AnswersOf(const Table& table) {
+  std::vector<RecordedAnswer> all;
+  for (const auto& [question, answers] : table.answers) {
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i]) all.push_back({question, table.devices[i], *answers[i]});
+    }
+  }
+  return all;
 }
 
 const Table& Recorded() {
@@ -144,15 +154,10 @@ std::optional<ConvAnswer> FindConvAnswer(std::string_view device, const std::str
   return std::nullopt;
 }
 
-std::vector<RecordedConv> RecordedConvs() {
-  std::vector<RecordedConv> all;
-  const Table& table = Recorded();
-  for (const auto& [question, answers] : table.answers) {
-    for (size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i]) all.push_back({question, table.devices[i], *answers[i]});
-    }
-  }
-  return all;
+std::vector<RecordedAnswer> RecordedConvs() { return AnswersOf(Recorded()); }
+
+std::vector<RecordedAnswer> ReadRecorded(std::string_view text) {
+  return AnswersOf(ReadTable(text));
 }
 
 }  // namespace ridge

@@ -30,7 +30,7 @@ struct ConvReply {
 };
 using AskConv = std::function<std::optional<ConvReply>(const std::string& question)>;
 
-struct RecordedConv {
+struct RecordedAnswer {
   std::string question, device;  // of the catalog: "h200-sxm"
   ConvAnswer answer;
 };
@@ -47,8 +47,8 @@ std::optional<ConvGeometry> AskedGeometry(const OpDef& op, const OpCall& call);
 // None where AskedGeometry has none.
 std::optional<std::string> ConvQuestion(const OpDef& op, const OpCall& call, bool tf32);
 
-// Whether the question is one that plugins/cudnn/cudnn_ask.cc reads: of a convolution without other
-// steps than bias and relu.
+// Whether plugins/cudnn/cudnn_ask.cc reads it: a convolution without other steps than bias and
+// relu.
 bool CanBeAsked(std::string_view question);
 
 // "cuDNN 9.19.0".
@@ -58,6 +58,9 @@ const std::string& ConvLibrary();
 std::optional<ConvAnswer> FindConvAnswer(std::string_view device, const std::string& question);
 
 // The whole table, by question and device.
-std::vector<RecordedConv> RecordedConvs();
+std::vector<RecordedAnswer> RecordedConvs();
+
+// That of another file of bench/cudnn_workspaces.py, from its text.
+std::vector<RecordedAnswer> ReadRecorded(std::string_view text);
 
 }  // namespace ridge

@@ -52,9 +52,9 @@ TEST(ConvWorkspacesTest, TheTableHasTheFirstMeasurements) {
 }
 
 TEST(ConvWorkspacesTest, EveryDeviceOfTheTableIsInTheCatalog) {
-  const std::vector<RecordedConv> all = RecordedConvs();
+  const std::vector<RecordedAnswer> all = RecordedConvs();
   EXPECT_GT(all.size(), 500u);
-  for (const RecordedConv& row : all) EXPECT_TRUE(FindHardware(row.device).ok()) << row.device;
+  for (const RecordedAnswer& row : all) EXPECT_TRUE(FindHardware(row.device).ok()) << row.device;
 }
 
 TEST(ConvWorkspacesTest, WhatWasNotAskedHasNoAnswer) {
